@@ -1,0 +1,38 @@
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+.PHONY: demo test lint format bench docs clean
+
+demo: $(READY)  ## train on the shipped table and explain three refused people
+	$(BIN)/dicoflex demo
+
+test: lint  ## everything: lint, types, layers, doctests, tests
+	$(BIN)/pytest
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+format: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(READY)  ## the quality table on all benchmark tables found (long)
+	$(BIN)/python benchmarks/quality.py
+
+docs: $(READY)  ## refresh the output shown in the documentation
+	$(BIN)/python docs/build.py
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache
+
+# The stamp makes a second run quick: pip runs only when what it reads has changed.
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt torch
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[test]"
+	touch $(READY)

@@ -1,0 +1,36 @@
+"""Diverse counterfactual explanations for any classifier of tables, under conditions set at the moment of asking."""
+
+from __future__ import annotations
+
+__all__ = ["Counterfactuals", "DiCoFlex", "Feature", "Kind", "Schema", "__version__", "load"]
+
+from importlib import import_module
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dicoflex.counterfactuals import Counterfactuals
+    from dicoflex.explainer import DiCoFlex, load
+    from dicoflex.schema import Feature, Kind, Schema
+
+__version__ = version("dicoflex")
+
+# Names are imported when first used, so that `import dicoflex` and the command line start without torch.
+_HOME = {
+    "Counterfactuals": "counterfactuals",
+    "DiCoFlex": "explainer",
+    "load": "explainer",
+    "Feature": "schema",
+    "Kind": "schema",
+    "Schema": "schema",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'dicoflex' has no attribute {name!r}")
+    return getattr(import_module(f"dicoflex.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOME])

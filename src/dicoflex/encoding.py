@@ -1,0 +1,330 @@
+"""Frames to arrays and back, without loss: codes for levels, reals for numbers, the frame's own dtypes on return.
+
+A table becomes one float64 matrix, a column per feature: a number as it is (NaN when missing), a level as its code
+(the code after the last level when missing). Two views of that matrix are derived: the *parts* that distances are
+measured on, and the *reals* (scaled numbers and one-hot blocks) that the paper's flows are trained on.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Encoding", "Parts"]
+
+import json
+from collections.abc import Hashable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dicoflex.errors import QueryError, named
+from dicoflex.schema import Feature, Kind, Schema, typed
+
+Values = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A table split for distances: codes that match or don't, and standardised numbers that are apart by so much."""
+
+    codes: NDArray[np.int32]
+    numbers: NDArray[np.float64]
+    code_feature: NDArray[np.int64]
+    number_feature: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """The two-way map between frames with `schema` and matrices; `mean` and `scale` standardise the numbers.
+
+    >>> frame = pd.DataFrame({"age": [31, 52], "job": ["cook", "nurse"]})
+    >>> encoding = Encoding.fit(frame, Schema.infer(frame))
+    >>> encoding.encode(frame)
+    array([[31.,  0.],
+           [52.,  1.]])
+    >>> encoding.decode(encoding.encode(frame)).equals(frame)
+    True
+    """
+
+    schema: Schema
+    mean: Values
+    scale: Values
+
+    @classmethod
+    def fit(cls, frame: pd.DataFrame, schema: Schema) -> Encoding:
+        """The encoding of `schema`, with the numbers' mean and standard deviation taken from `frame`."""
+        unit = cls(schema, np.zeros(len(schema)), np.ones(len(schema)))
+        values = unit.encode(frame)
+        mean, scale = np.zeros(len(schema)), np.ones(len(schema))
+        for j, feature in enumerate(schema.features):
+            if feature.is_number:
+                column = values[:, j]
+                mean[j] = np.nanmean(column)
+                deviation = float(np.nanstd(column))
+                scale[j] = deviation if deviation > 0 else 1.0
+        return cls(schema, mean, scale)
+
+    # -- frames -------------------------------------------------------------------------------------------------
+
+    def encode(self, frame: pd.DataFrame) -> Values:
+        """The matrix of `frame`; a `QueryError` names the first column or value that does not fit the schema."""
+        self.check_columns(frame)
+        values = np.empty((len(frame), len(self.schema)))
+        for j, feature in enumerate(self.schema.features):
+            values[:, j] = self._encode_column(j, frame[feature.name])
+        return values
+
+    def decode(self, values: Values, index: pd.Index | None = None) -> pd.DataFrame:
+        """The frame of a matrix: numbers clipped to their limits and rounded to their grid, dtypes as in training."""
+        columns = {f.name: self._decode_column(j, values[:, j]) for j, f in enumerate(self.schema.features)}
+        return pd.DataFrame(columns, index=index if index is not None else pd.RangeIndex(len(values)), copy=False)
+
+    def conform(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """`frame` with the training columns, order and dtypes; values that already have the dtype stay bit for bit."""
+        values = self.encode(frame)
+        columns: dict[Hashable, Any] = {}
+        for j, feature in enumerate(self.schema.features):
+            column = frame[feature.name]
+            same = column.dtype == self._dtypes[j]
+            columns[feature.name] = column.array if same else self._decode_column(j, values[:, j], clip=False)
+        return pd.DataFrame(columns, index=frame.index)
+
+    def check_columns(self, frame: Any) -> None:
+        """Refuse rows that lack a training column or bring one of their own."""
+        if not isinstance(frame, pd.DataFrame):
+            raise QueryError(f"rows must be a pandas DataFrame with the training columns, got {type(frame).__name__}")
+        if frame.columns.duplicated().any():
+            raise QueryError(f"column names repeat: {frame.columns[frame.columns.duplicated()].tolist()}")
+        lacking = [name for name in self.schema.names if name not in frame.columns]
+        if lacking:
+            raise QueryError(f"rows lack the column {lacking[0]!r}; the model was fitted on {self.schema.names}")
+        extra = [name for name in frame.columns if name not in self.schema.names]
+        if extra:
+            message = named("column", extra[0], self.schema.names)
+            raise QueryError(f"{message}; pass only the training columns, rows[model.schema_.names]")
+
+    def _encode_column(self, j: int, column: pd.Series) -> Values:
+        feature = self.schema.features[j]
+        absent = column.isna().to_numpy()
+        if absent.any() and not feature.missing:
+            raise QueryError(
+                f"column {feature.name!r} has missing values, and none were seen in training; fill them in, "
+                "or fit on rows that have some"
+            )
+        if feature.is_number:
+            return _numbers(feature, column, absent)
+        codes = np.full(len(column), float(len(feature.levels)))
+        codes[~absent] = self._codes(j, column[~absent])
+        return codes
+
+    def _codes(self, j: int, column: pd.Series) -> NDArray[np.float64]:
+        """Level codes, looked up once per distinct value."""
+        feature, lookup = self.schema.features[j], self._lookups[j]
+        keys, uniques = _factorize(column)
+        codes = np.empty(len(uniques))
+        for i, value in enumerate(uniques):
+            found = lookup.get(typed(value), lookup.get(("any", value)))
+            if found is None:
+                known = ", ".join(map(repr, feature.levels[:12]))
+                raise QueryError(
+                    f"column {feature.name!r} has the value {value!r}, never seen in training; known: {known}"
+                )
+            codes[i] = found
+        return codes[keys] if len(uniques) else np.empty(0)
+
+    def _decode_column(self, j: int, values: Values, *, clip: bool = True) -> Any:
+        feature = self.schema.features[j]
+        if not feature.is_number:
+            return self._level_arrays[j].take(values.astype(np.int64))
+        if clip:
+            values = np.clip(values, feature.minimum, feature.maximum)
+        if feature.kind is Kind.INTEGER:
+            values = np.rint(values)
+        dtype = self._dtypes[j]
+        if isinstance(dtype, np.dtype) and dtype != object:
+            return values.astype(dtype)
+        return pd.Series(values).astype(dtype).array
+
+    @cached_property
+    def _dtypes(self) -> list[Any]:
+        return [_dtype(feature) for feature in self.schema.features]
+
+    @cached_property
+    def _level_arrays(self) -> list[Any]:
+        return [None if f.is_number else _level_array(f, self._dtypes[j]) for j, f in enumerate(self.schema.features)]
+
+    @cached_property
+    def _lookups(self) -> list[dict[Any, int]]:
+        """Level to code: by value and type first; by value alone where that is not ambiguous (1 read back as 1.0)."""
+        return [_lookup(feature.levels) for feature in self.schema.features]
+
+    # -- views --------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def code_feature(self) -> NDArray[np.int64]:
+        """Which feature each code column of `parts` belongs to: picked features, and numbers that may be missing."""
+        return np.array([j for j, f in enumerate(self.schema.features) if not f.is_number or f.missing], dtype=np.int64)
+
+    @cached_property
+    def number_feature(self) -> NDArray[np.int64]:
+        """Which feature each number column of `parts` belongs to."""
+        return np.array([j for j, f in enumerate(self.schema.features) if f.is_number], dtype=np.int64)
+
+    def parts(self, values: Values) -> Parts:
+        """The matrix split for distances; a missing number is a code of its own and stands at the mean."""
+        numeric = np.array([f.is_number for f in self.schema.features])
+        codes = values[:, self.code_feature]
+        missing_flag = np.isnan(codes)
+        whole = np.where(numeric[self.code_feature], missing_flag, codes).astype(np.int32)
+        return Parts(whole, self.standardise(values), self.code_feature, self.number_feature)
+
+    def standardise(self, values: Values) -> Values:
+        """The number columns alone, standardised, missing ones at 0."""
+        at = self.number_feature
+        return np.nan_to_num((values[:, at] - self.mean[at]) / self.scale[at], nan=0.0)
+
+    @cached_property
+    def blocks(self) -> list[slice]:
+        """Where each feature stands among the reals."""
+        edges, start = [], 0
+        for feature in self.schema.features:
+            width = (1 + 2 * feature.missing) if feature.is_number else feature.n_states
+            edges.append(slice(start, start + width))
+            start += width
+        return edges
+
+    @property
+    def n_reals(self) -> int:
+        """The width of the one-hot table."""
+        return int(self.blocks[-1].stop)
+
+    @cached_property
+    def is_onehot(self) -> NDArray[np.bool_]:
+        """Which reals belong to one-hot blocks, and not to scaled numbers."""
+        flags = np.ones(self.n_reals, dtype=bool)
+        for feature, block in zip(self.schema.features, self.blocks, strict=True):
+            if feature.is_number:
+                flags[block.start] = False
+        return flags
+
+    def to_reals(self, values: Values) -> NDArray[np.float32]:
+        """The paper's encoding: standardised numbers and one-hot levels; a number that may be missing has a pair too."""
+        reals = np.zeros((len(values), self.n_reals), dtype=np.float32)
+        rows = np.arange(len(values))
+        for j, (feature, block) in enumerate(zip(self.schema.features, self.blocks, strict=True)):
+            column = values[:, j]
+            if not feature.is_number:
+                reals[rows, block.start + column.astype(np.int64)] = 1.0
+                continue
+            absent = np.isnan(column)
+            reals[:, block.start] = np.where(absent, 0.0, (column - self.mean[j]) / self.scale[j])
+            if feature.missing:
+                reals[rows, block.start + 1 + absent.astype(np.int64)] = 1.0
+        return reals
+
+    def from_reals(self, reals: NDArray[Any]) -> Values:
+        """The matrix nearest to some reals: the largest of a one-hot block; the number unscaled, clipped, on its grid."""
+        values = np.empty((len(reals), len(self.schema)))
+        for j, (feature, block) in enumerate(zip(self.schema.features, self.blocks, strict=True)):
+            part = np.asarray(reals[:, block], dtype=np.float64)
+            if not feature.is_number:
+                values[:, j] = part.argmax(axis=1)
+                continue
+            number = np.clip(part[:, 0] * self.scale[j] + self.mean[j], feature.minimum, feature.maximum)
+            values[:, j] = np.rint(number) if feature.kind is Kind.INTEGER else number
+            if feature.missing:
+                values[part[:, 2] > part[:, 1], j] = np.nan
+        return values
+
+    def real_mask(self, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """A mask over features (n, d) spread over the reals (n, D)."""
+        widths = [block.stop - block.start for block in self.blocks]
+        return np.repeat(mask, widths, axis=1)
+
+    def snap(self, values: Values) -> Values:
+        """Values as a frame of the training dtypes would hold them, so that what is scored is what is shown."""
+        snapped = values.copy()
+        for j, feature in enumerate(self.schema.features):
+            if feature.is_number:
+                decoded = pd.Series(self._decode_column(j, values[:, j]))
+                snapped[:, j] = decoded.to_numpy(dtype=np.float64, na_value=np.nan)
+        return snapped
+
+    def differs(self, values: Values, other: Values) -> NDArray[np.bool_]:
+        """Where two matrices differ; missing equals missing."""
+        different: NDArray[np.bool_] = (values != other) & ~(np.isnan(values) & np.isnan(other))
+        return different
+
+    def state(self) -> dict[str, Any]:
+        """What a model file keeps of the encoding, as plain JSON."""
+        return {
+            "schema": self.schema.model_dump(mode="json"),
+            "mean": self.mean.tolist(),
+            "scale": self.scale.tolist(),
+        }
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Encoding:
+        """The encoding that `state` describes."""
+        schema = Schema.from_json(json.dumps(state["schema"]))
+        return cls(schema, np.asarray(state["mean"], dtype=float), np.asarray(state["scale"], dtype=float))
+
+
+def _numbers(feature: Feature, column: pd.Series, absent: NDArray[np.bool_]) -> Values:
+    try:
+        values: Values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    except (TypeError, ValueError):
+        text = f"column {feature.name!r} is {feature.kind} and holds values that are not numbers (dtype {column.dtype})"
+        raise QueryError(f"{text}; convert it with pd.to_numeric") from None
+    present = values[~absent]
+    if not np.isfinite(present).all():
+        raise QueryError(f"column {feature.name!r} holds infinite numbers; replace them")
+    if feature.kind is Kind.INTEGER and (np.mod(present, 1.0) != 0.0).any():
+        raise QueryError(f"column {feature.name!r} is integer and holds fractions; round them")
+    return values
+
+
+def _factorize(column: pd.Series) -> tuple[NDArray[Any], list[Any]]:
+    """Codes and plain distinct values; in object columns 1, 1.0 and True are told apart."""
+    if column.dtype == object:
+        plain = [v.item() if isinstance(v, np.generic) else v for v in column]
+        table: dict[Any, int] = {}
+        keys = np.array([table.setdefault(typed(v), len(table)) for v in plain], dtype=np.int64)
+        return keys, [value for _, value in table]
+    keys, uniques = pd.factorize(column)
+    return keys, [v.item() if isinstance(v, np.generic) else v for v in uniques]
+
+
+def _lookup(levels: tuple[Any, ...]) -> dict[Any, int]:
+    lookup: dict[Any, int] = {typed(value): code for code, value in enumerate(levels)}
+    for code, value in enumerate(levels):
+        if sum(value == other for other in levels) == 1:
+            lookup[("any", value)] = code
+    return lookup
+
+
+def _dtype(feature: Feature) -> Any:
+    if feature.categories is None:
+        return pd.api.types.pandas_dtype(feature.dtype)
+    return pd.CategoricalDtype(
+        pd.Index(list(feature.categories), dtype=feature.categories_dtype), ordered=feature.ordered
+    )
+
+
+def _level_array(feature: Feature, dtype: Any) -> Any:
+    """The levels, and the missing value after them, as an array of the column's dtype to take codes from."""
+    values = [*feature.levels, None] if feature.missing else list(feature.levels)
+    if dtype == object:
+        array = np.empty(len(values), dtype=object)
+        array[:] = values
+        if feature.missing:
+            array[-1] = MISSING_OBJECTS[feature.missing_object]
+        return array
+    if isinstance(dtype, np.dtype):
+        return np.array([np.nan if v is None else v for v in values], dtype=dtype)
+    return pd.array(values, dtype=dtype)
+
+
+MISSING_OBJECTS = {"None": None, "nan": np.nan, "NA": pd.NA}

@@ -1,0 +1,75 @@
+"""The error tree: what a caller can mend stands apart from bugs.
+
+Every `UserError` carries a message that names the thing, the rule, the value found and the remedy. The command
+line prints it without a traceback and exits with the class's `exit_code`; any other exception is a bug.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "BlackBoxError",
+    "DataError",
+    "DiCoFlexError",
+    "ModelFileError",
+    "NotFittedError",
+    "QueryError",
+    "SchemaError",
+    "SettingError",
+    "UserError",
+    "named",
+]
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class DiCoFlexError(Exception):
+    """Base of everything that the library raises on purpose."""
+
+
+class UserError(DiCoFlexError, ValueError):
+    """Something in the call can be mended by the caller."""
+
+    exit_code = 2
+
+
+class DataError(UserError):
+    """The rows or labels given to `fit` can't be learned from."""
+
+
+class SchemaError(UserError):
+    """A column can't be described, or a schema does not fit its table."""
+
+
+class QueryError(UserError):
+    """The rows or conditions given to `explain`, `sample` or `log_density` don't fit the model."""
+
+
+class SettingError(UserError):
+    """A setting of the explainer is out of its range or unknown."""
+
+
+class BlackBoxError(UserError):
+    """A black-box callable answered with something that can't be used."""
+
+
+class NotFittedError(UserError, AttributeError):
+    """The explainer was used before `fit`; the bases are those of scikit-learn's error of this name."""
+
+
+class ModelFileError(UserError):
+    """A file is not a model file, is damaged, or was written by another version."""
+
+    exit_code = 3
+
+
+def named(thing: str, name: object, known: Iterable[object]) -> str:
+    """Say that `name` is no known `thing`, with the nearest spelling or all names.
+
+    >>> named("feature", "agee", ["age", "sex"])
+    "feature 'agee' is unknown; did you mean 'age'?"
+    """
+    names = [str(k) for k in known]
+    close = get_close_matches(str(name), names, n=1)
+    hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(names[:20])}"
+    return f"{thing} {name!r} is unknown; {hint}"

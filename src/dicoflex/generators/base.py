@@ -1,0 +1,103 @@
+"""What every conditional density p(x' | x, y', p, m, c) has to offer, and the arrays that it is given."""
+
+from __future__ import annotations
+
+__all__ = ["Context", "Generator", "GeneratorConfig", "Table"]
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Protocol, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
+
+from dicoflex.encoding import Encoding, Values
+
+
+class GeneratorConfig(BaseModel):
+    """Base of each generator's settings: frozen, and an unknown field is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+@dataclass(frozen=True)
+class Table:
+    """The training rows as a generator sees them: encoded values, class numbers, and how sure the black box was."""
+
+    encoding: Encoding
+    values: Values
+    labels: NDArray[np.int64]
+    n_classes: int
+    confidence: NDArray[np.float64] | None = None
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a density is conditioned on, one entry per query.
+
+    query: encoded values (n, d). target: class numbers. p: sparsity exponents. frozen: features that may not change
+    (n, d). confidence: how sure the black box should be of the target (0 where the model was fitted on labels alone).
+    """
+
+    query: Values
+    target: NDArray[np.int64]
+    p: NDArray[np.float64]
+    frozen: NDArray[np.bool_]
+    confidence: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.query)
+
+    def take(self, index: NDArray[Any] | slice) -> Context:
+        """The entries at `index`."""
+        return Context(*(getattr(self, field.name)[index] for field in fields(self)))
+
+    def repeat(self, n: int) -> Context:
+        """Every entry `n` times in a row."""
+        return self.take(np.repeat(np.arange(len(self)), n))
+
+
+class Generator(Protocol):
+    """One conditional density. All arrays are encoded values; frames are not known here."""
+
+    name: ClassVar[str]
+    Config: ClassVar[type[GeneratorConfig]]
+    config: GeneratorConfig
+
+    @classmethod
+    def create(cls, table: Table, config: GeneratorConfig, *, seed: int) -> Self:
+        """An untrained density for `table`; everything but the weights is settled here."""
+
+    @classmethod
+    def restore(
+        cls, encoding: Encoding, n_classes: int, config: GeneratorConfig, state: dict[str, NDArray[Any]]
+    ) -> Self:
+        """The density that `state` was taken from; wrong names or shapes are a `ModelFileError`."""
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """All that `restore` needs besides the encoding and the config: plain arrays."""
+
+    def parameters(self) -> Iterable[torch.nn.Parameter]:
+        """What the training loop optimises."""
+
+    def to(self, device: torch.device) -> Self:
+        """Move the weights to `device`."""
+
+    def loss(self, context: Context, answers: Values, generator: torch.Generator) -> torch.Tensor:
+        """The mean negative log likelihood of `answers` (n, d), with a gradient; may add dequantisation noise."""
+
+    def log_prob(self, context: Context, answers: Values) -> NDArray[np.float64]:
+        """The log density of `answers` (n, d), one per entry of `context`."""
+
+    def sample(
+        self, context: Context, n: int, keys: NDArray[np.uint64], first: int
+    ) -> tuple[Values, NDArray[np.float64] | None]:
+        """Draws numbered `first` to `first + n` for every entry: (len(context), n, d), finite and within the schema.
+
+        With them their log densities (len(context), n) where the sampler knows them without further work, else None.
+
+        `keys` (one per entry) is all the randomness there is, by way of `dicoflex.streams`; an entry's draws depend
+        on its own key and context alone, never on its neighbours in the batch.
+        """

@@ -1,0 +1,282 @@
+"""The default density: autoregressive over features, mixed types, exact likelihood, with a *keep* state.
+
+    p(x' | x, y', p, m, c) = prod_j p_j(x'_j | x'_{<j}, x, y', p, m, c)
+
+Each factor is a softmax over the *states* of feature j. State 0 is "keep": x'_j is exactly x_j. The others are the
+cells of a `Grid`, the query's own value taken out of them, so that changing and keeping exclude each other: a level,
+an atom, one of a run of equally spaced numbers, or a point of an interval with constant density. A factor over
+intervals is the derivative of a monotone piecewise linear spline, so the numbers are an autoregressive flow whose
+splines have jumps where the data has point masses. Frozen features have no factor: they equal the query's and are
+only conditioned on. A draw that kept all changeable features but the last must change that one: the query itself has
+probability zero.
+
+Departures from the paper: features, not one-hot columns, are the steps; levels are drawn as levels, without noise;
+p and c enter through a piecewise linear embedding, so that any value between the trained ones can be asked for; c,
+the least probability that the black box should give to y', is new.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Mixed", "MixedConfig"]
+
+from collections.abc import Iterable
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from dicoflex.encoding import Encoding, Values
+from dicoflex.errors import ModelFileError
+from dicoflex.generators.base import Context, GeneratorConfig, Table
+from dicoflex.generators.grid import Grid
+from dicoflex.generators.mixed_sampler import draw
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+BATCH = 4096
+
+
+class MixedConfig(GeneratorConfig):
+    """Sizes of the density: `hidden` units see query and prefix, `head` units per feature shape its factor."""
+
+    hidden: int = 192
+    head: int = 64
+    max_cells: int = 96
+    exponents: tuple[float, ...] = (0.01, 0.08, 0.25, 1.0, 2.0)
+    confidences: tuple[float, ...] = (0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
+
+
+class Mixed:
+    """See the module's text; `net` is trained, `grid` is settled by the training rows."""
+
+    name: ClassVar[str] = "mixed"
+    Config: ClassVar[type[GeneratorConfig]] = MixedConfig
+
+    def __init__(self, grid: Grid, n_classes: int, config: MixedConfig) -> None:
+        self.grid = grid
+        self.config = config
+        self.n_classes = n_classes
+        self.net = _Net(grid, n_classes, config)
+
+    @classmethod
+    def create(cls, table: Table, config: GeneratorConfig, *, seed: int) -> Self:
+        """An untrained density whose cells follow the rows of `table`."""
+        assert isinstance(config, MixedConfig)
+        grid = Grid.build(table.encoding, table.values, max_cells=config.max_cells)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            return cls(grid, table.n_classes, config)
+
+    @classmethod
+    def restore(
+        cls, encoding: Encoding, n_classes: int, config: GeneratorConfig, state: dict[str, NDArray[Any]]
+    ) -> Self:
+        """The density that `state` was taken from."""
+        assert isinstance(config, MixedConfig)
+        grid = Grid.from_state(state, n_features=len(encoding.schema))
+        model = cls(grid, n_classes, config)
+        weights = {k.removeprefix("net."): torch.from_numpy(v) for k, v in state.items() if k.startswith("net.")}
+        try:
+            model.net.load_state_dict(weights)
+        except RuntimeError as error:
+            raise ModelFileError(f"the model file's weights do not fit its header: {error}") from None
+        return model
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """The grid's and the network's arrays."""
+        weights = {f"net.{name}": value.detach().cpu().numpy().copy() for name, value in self.net.state_dict().items()}
+        return {**self.grid.state(), **weights}
+
+    def parameters(self) -> Iterable[nn.Parameter]:
+        """The network's weights."""
+        return self.net.parameters()
+
+    def to(self, device: torch.device) -> Self:
+        """Move the network to `device`."""
+        self.net.to(device)
+        return self
+
+    def loss(self, context: Context, answers: Values, generator: torch.Generator) -> torch.Tensor:
+        """The mean negative log probability of the answers' states.
+
+        What is left out, the density inside the cells, does not depend on any weight. Nothing is noised, so
+        `generator` is not used.
+        """
+        return -self._log_states(context, answers).sum(dim=1).mean()
+
+    def log_prob(self, context: Context, answers: Values) -> Floats:
+        """The exact log density: counting measure on levels, atoms and runs, length in original units on intervals."""
+        parts = [
+            self._log_prob(context.take(slice(i, i + BATCH)), answers[i : i + BATCH])
+            for i in range(0, len(context), BATCH)
+        ]
+        return np.concatenate(parts) if parts else np.zeros(0)
+
+    def sample(self, context: Context, n: int, keys: NDArray[np.uint64], first: int) -> tuple[Values, Floats]:
+        """Draws and their log densities, by ancestral sampling, compiled; see `mixed_sampler`."""
+        weights = self.net.arrays()
+        own, where = self.grid.locate(context.query)
+        alone = self._alone(context.query, own)
+        return draw(self.grid, weights, context, self._settings(context), own, where, alone, n, keys, first)
+
+    def _alone(self, query: Values, own: Ints) -> NDArray[np.bool_]:
+        """Where the query's own cell holds nothing but the query's value."""
+        at = self.grid.offset[:-1] + own
+        return (self.grid.count[at] == 1) & self.grid.holds(query, own)
+
+    def _log_prob(self, context: Context, answers: Values) -> Floats:
+        with torch.no_grad():
+            log_states = self._log_states(context, answers).double().cpu().numpy()
+        cell, _ = self.grid.locate(answers)
+        kept = _same(answers, context.query)
+        inside = np.where(kept, 0.0, -self.grid.log_size(cell, context.query))
+        possible = kept | (self.grid.holds(answers, cell) & ~context.frozen)
+        total: Floats = np.where(possible.all(axis=1), (log_states + inside).sum(axis=1), -np.inf)
+        return total
+
+    def _log_states(self, context: Context, answers: Values) -> torch.Tensor:
+        """The log probability of each feature's state (n, d); 0 for a feature that can't change."""
+        own, own_where = self.grid.locate(context.query)
+        cell, where = self.grid.locate(answers)
+        kept = _same(answers, context.query)
+        stuck = context.frozen | (self.grid.n_others(context.query) == 0)
+        closed = _closed(kept, stuck)
+        device = next(iter(self.net.parameters())).device
+
+        def tensor(array: NDArray[Any]) -> torch.Tensor:
+            return torch.as_tensor(array, device=device)
+
+        settings = self._settings(context)
+        logits = self.net(
+            tensor(own),
+            tensor(own_where.astype(np.float32)),
+            tensor(settings),
+            tensor(cell),
+            tensor(where.astype(np.float32)),
+            tensor(kept.astype(np.float32)),
+        )
+        dead = self.net.padding[:, None, :].repeat(1, len(own), 1)
+        dead.scatter_(2, tensor(own.T)[:, :, None] + 1, tensor(self._alone(context.query, own).T)[:, :, None])
+        dead[:, :, 0] |= tensor(closed.T)
+        logits = logits.masked_fill(dead, -1e9)
+        state = tensor(np.where(kept, 0, cell + 1).T)
+        chosen = torch.log_softmax(logits, dim=2).gather(2, state[:, :, None])[:, :, 0]
+        return chosen.T.masked_fill(tensor(stuck), 0.0)
+
+    def _settings(self, context: Context) -> NDArray[np.float32]:
+        """Everything but the query as one row of weights: frozen, target, and where p and c lie among their knots."""
+        target = np.eye(self.n_classes)[context.target]
+        p = _knots(np.log(context.p), np.log(self.config.exponents))
+        confidence = _knots(context.confidence, self.config.confidences)
+        return np.concatenate([context.frozen, target, p, confidence], axis=1).astype(np.float32)
+
+
+def _same(answers: Values, query: Values) -> NDArray[np.bool_]:
+    same: NDArray[np.bool_] = (answers == query) | (np.isnan(answers) & np.isnan(query))
+    return same
+
+
+def _closed(kept: NDArray[np.bool_], stuck: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Where keeping is ruled out: at the last feature that can change, when all before it were kept."""
+    free = ~stuck
+    last = free & (np.cumsum(free[:, ::-1], axis=1)[:, ::-1] == 1)
+    changed_before = np.cumsum(free & ~kept, axis=1) - (free & ~kept) > 0
+    return last & ~changed_before
+
+
+def _knots(values: Floats, knots: Any) -> Floats:
+    """Each value as weights of the knots (n, knots): linear interpolation between its two neighbours."""
+    grid = np.asarray(knots, dtype=float)
+    return np.stack([np.interp(values, grid, unit) for unit in np.eye(len(grid))], axis=1)
+
+
+class _Running(torch.autograd.Function):
+    """Running sums along the first axis, in place: torch's own would copy and flip the largest array of a step."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        for j in range(1, len(x)):
+            x[j] += x[j - 1]
+        ctx.mark_dirty(x)
+        return x
+
+    @staticmethod
+    def backward(ctx: Any, *grads: torch.Tensor) -> torch.Tensor:
+        grad = grads[0].clone()
+        for j in range(len(grad) - 2, -1, -1):
+            grad[j] += grad[j + 1]
+        return grad
+
+
+class _Net(nn.Module):
+    """Logits of all factors at once (d, n, states).
+
+    Feature j sees relu(context + sum of what is told of the features before j); what is told of a feature is a row of
+    `prefix` for its cell, one for its place in the cell, and one if it was kept.
+    """
+
+    padding: torch.Tensor
+    offset: torch.Tensor
+
+    def __init__(self, grid: Grid, n_classes: int, config: MixedConfig) -> None:
+        super().__init__()
+        d, hidden, head = grid.n_features, config.hidden, config.head
+        wide_cells = int(grid.size[grid.wide].sum())
+        n_settings = d + n_classes + len(config.exponents) + len(config.confidences)
+        spread = d**-0.5
+        self.query = nn.Parameter(torch.randn(grid.n_cells, hidden) * spread)
+        self.query_slope = nn.Parameter(torch.zeros(wide_cells, hidden))
+        self.settings = nn.Parameter(torch.randn(n_settings, hidden) * spread)
+        self.trunk = nn.Linear(hidden, hidden)
+        self.prefix = nn.Parameter(torch.randn(grid.n_cells, hidden) * spread)
+        self.prefix_slope = nn.Parameter(torch.zeros(wide_cells, hidden))
+        self.prefix_kept = nn.Parameter(torch.randn(d, hidden) * spread)
+        self.inner = nn.Parameter(torch.randn(d, hidden, head) * (2.0 / hidden) ** 0.5)
+        self.inner_bias = nn.Parameter(torch.zeros(d, head))
+        widest = int(grid.size.max()) + 1
+        self.outer = nn.Parameter(torch.randn(d, head, widest) * head**-0.5)
+        self.outer_bias = nn.Parameter(torch.zeros(d, widest))
+        states = torch.as_tensor(grid.size + 1)
+        self.wide = np.flatnonzero(grid.wide)
+        self.register_buffer("padding", torch.arange(widest)[None, :] >= states[:, None], persistent=False)
+        self.register_buffer("offset", torch.as_tensor(grid.offset[:-1]), persistent=False)
+        self.register_buffer("slope_offset", torch.as_tensor(grid.slope_offset[grid.wide]), persistent=False)
+
+    def forward(
+        self,
+        own: torch.Tensor,
+        own_where: torch.Tensor,
+        settings: torch.Tensor,
+        cell: torch.Tensor,
+        where: torch.Tensor,
+        kept: torch.Tensor,
+    ) -> torch.Tensor:
+        context = nn.functional.embedding_bag(self.offset + own, self.query, mode="sum") + settings @ self.settings
+        slopes = self.slope_offset + own[:, self.wide]
+        if len(self.wide):
+            context = context + nn.functional.embedding_bag(
+                slopes, self.query_slope, mode="sum", per_sample_weights=own_where[:, self.wide]
+            )
+        context = torch.relu(context)
+        context = context + torch.relu(self.trunk(context))
+        h = torch.relu(_Running.apply(torch.cat([context[None], self._told(cell, where, kept)])))
+        g = torch.relu(torch.baddbmm(self.inner_bias[:, None, :], h, self.inner))
+        return torch.baddbmm(self.outer_bias[:, None, :], g, self.outer)
+
+    def _told(self, cell: torch.Tensor, where: torch.Tensor, kept: torch.Tensor) -> torch.Tensor:
+        """What the features but the last tell those after them (d - 1, n, hidden)."""
+        d = cell.shape[1] - 1
+        told = nn.functional.embedding((self.offset + cell)[:, :d].T, self.prefix)
+        told = torch.addcmul(told, kept[:, :d].T[:, :, None], self.prefix_kept[:d, None, :])
+        wide = self.wide[self.wide < d]
+        if len(wide):
+            slope = nn.functional.embedding((self.slope_offset[: len(wide)] + cell[:, wide]).T, self.prefix_slope)
+            told = told.index_add(0, torch.as_tensor(wide, device=told.device), slope * where[:, wide].T[:, :, None])
+        return told
+
+    def arrays(self) -> dict[str, NDArray[np.float32]]:
+        """The weights as contiguous arrays, for the compiled sampler."""
+        return {k: np.ascontiguousarray(v.detach().cpu().numpy()) for k, v in self.named_parameters()}

@@ -1,0 +1,97 @@
+"""A model file: named arrays (safetensors) and a JSON header. Reading one runs no code from it.
+
+The header is the value of one metadata entry of the safetensors format, so a file is a plain safetensors file that
+other tools can open, and the header can be read without the arrays.
+"""
+
+from __future__ import annotations
+
+__all__ = ["fingerprint", "read", "read_header", "write"]
+
+import hashlib
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dicoflex.errors import ModelFileError
+
+FORMAT = "dicoflex-model"
+VERSION = 1
+Arrays = dict[str, NDArray[Any]]
+
+
+def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: Arrays) -> None:
+    """Write a model file under a temporary name beside `path`, then rename: an interruption leaves no half file."""
+    from safetensors.numpy import save
+
+    target = Path(path)
+    full = {"format": FORMAT, "format_version": VERSION, "fingerprint": fingerprint(header, arrays), **header}
+    contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    data = save(contiguous, metadata={FORMAT: json.dumps(full, allow_nan=False)})
+    try:
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
+    except OSError as error:
+        raise ModelFileError(f"{target} can't be written: {error.strerror}; choose a folder that exists") from None
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        os.replace(temporary, target)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
+    """The header and the arrays of a model file; the fingerprint is checked."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
+    header = read_header(path)
+    try:
+        arrays = load_file(path)
+    except (SafetensorError, OSError, ValueError) as error:
+        raise ModelFileError(f"{path} is damaged or cut short ({error}); save the model again") from None
+    rest = {k: v for k, v in header.items() if k not in ("format", "format_version", "fingerprint")}
+    if fingerprint(rest, arrays) != header["fingerprint"]:
+        raise ModelFileError(
+            f"{path} was altered after it was saved: its fingerprint does not match; save the model again"
+        )
+    return header, arrays
+
+
+def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The header alone, without touching the arrays."""
+    try:
+        with open(path, "rb") as file:
+            size = int.from_bytes(file.read(8), "little")
+            length = os.fstat(file.fileno()).st_size
+            raw = file.read(size) if 0 < size <= length - 8 else b""
+    except OSError as error:
+        raise ModelFileError(f"{path} can't be read: {error.strerror}; check the path") from None
+    try:
+        header = json.loads(json.loads(raw)["__metadata__"][FORMAT])
+    except (ValueError, KeyError, TypeError):
+        raise ModelFileError(
+            f"{path} is not a dicoflex model file, or it is cut short; make one with .save()"
+        ) from None
+    if not isinstance(header, dict) or header.get("format") != FORMAT or "fingerprint" not in header:
+        raise ModelFileError(f"{path} is not a dicoflex model file; make one with .save()")
+    if header.get("format_version") != VERSION:
+        found = header.get("format_version")
+        raise ModelFileError(f"{path} has format version {found}, this dicoflex reads {VERSION}; fit and save it again")
+    return header
+
+
+def fingerprint(header: dict[str, Any], arrays: Arrays) -> str:
+    """A short hash of the header and all arrays: it names the model in every result."""
+    digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        digest.update(f"{name}{array.dtype}{array.shape}".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()[:16]

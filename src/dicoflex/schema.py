@@ -1,0 +1,408 @@
+"""What the columns of a table are: kind, limits, order, levels and dtype; inferred, overridable, readable, JSON."""
+
+from __future__ import annotations
+
+__all__ = ["Feature", "Kind", "Schema"]
+
+import math
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+
+from dicoflex.errors import DataError, SchemaError, named
+
+Level = bool | int | float | str
+Name = int | str
+
+MAX_EXACT_INTEGER = 2**53
+IDENTIFIER_SHARE = 0.9
+IDENTIFIER_ROWS = 50
+MAX_LEVELS = 2000
+
+
+class Kind(StrEnum):
+    """The kinds of feature that the library tells apart."""
+
+    CONTINUOUS = "continuous"
+    INTEGER = "integer"
+    CATEGORICAL = "categorical"
+    ORDINAL = "ordinal"
+    BOOLEAN = "boolean"
+
+    @property
+    def is_number(self) -> bool:
+        """Whether values are measured (True) or picked from levels (False)."""
+        return self in (Kind.CONTINUOUS, Kind.INTEGER)
+
+
+class Feature(BaseModel):
+    """One column: its kind, its pandas dtype and the values it may take."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    name: Name
+    kind: Kind
+    dtype: str
+    levels: tuple[Level, ...] = ()
+    minimum: float | None = None
+    maximum: float | None = None
+    missing: bool = False
+    categories: tuple[Level, ...] | None = None
+    ordered: bool = False
+    categories_dtype: str | None = None
+    missing_object: str = "nan"
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Feature:
+        if self.kind.is_number:
+            limits_known = self.minimum is not None and self.maximum is not None
+            if not limits_known or self.minimum > self.maximum:  # type: ignore[operator]
+                raise ValueError(f"feature {self.name!r}: minimum must be at most maximum")
+        elif len({(type(v), v) for v in self.levels}) != len(self.levels):
+            raise ValueError(f"feature {self.name!r}: levels repeat")
+        return self
+
+    @property
+    def is_number(self) -> bool:
+        """Whether the feature is measured rather than picked from levels."""
+        return self.kind.is_number
+
+    @property
+    def n_states(self) -> int:
+        """How many codes a picked feature has: its levels, and one for missing."""
+        return len(self.levels) + int(self.missing)
+
+    def values_text(self, most: int = 6) -> str:
+        """The values that the feature may take, in one short line."""
+        if self.is_number:
+            text = f"{self.minimum:g} to {self.maximum:g}"
+        else:
+            joint = " < " if self.kind is Kind.ORDINAL else ", "
+            text = joint.join(map(str, self.levels[:most]))
+            if len(self.levels) > most:
+                text += f"{joint}… ({len(self.levels)})"
+        return text + (" or missing" if self.missing else "")
+
+
+class Schema(BaseModel):
+    """The features of a table, in the order of its columns.
+
+    >>> frame = pd.DataFrame({"age": [31, 52, 47], "smoker": [True, False, True]})
+    >>> schema = Schema.infer(frame)
+    >>> schema["age"].kind.value, schema["smoker"].kind.value
+    ('integer', 'boolean')
+    >>> Schema.from_json(schema.to_json()) == schema
+    True
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    features: tuple[Feature, ...]
+
+    @classmethod
+    def infer(
+        cls,
+        frame: pd.DataFrame,
+        *,
+        kinds: Mapping[Any, Kind | str] | None = None,
+        orders: Mapping[Any, Sequence[Level]] | None = None,
+        limits: Mapping[Any, tuple[float, float]] | None = None,
+    ) -> Schema:
+        """Describe every column of `frame`; each guess can be overridden.
+
+        kinds: column to kind, for columns that are not what their dtype says (whole numbers that stand for categories).
+        orders: column to its levels from lowest to highest; makes the column ordinal.
+        limits: column to (lowest, highest); wider than seen is allowed, narrower is not.
+
+        >>> frame = pd.DataFrame({"grade": ["b", "a", "c"], "sector": [3, 1, 3]})
+        >>> print(Schema.infer(frame, kinds={"sector": "categorical"}, orders={"grade": ["a", "b", "c"]}))
+        feature  kind         dtype  values
+        grade    ordinal      str    a < b < c
+        sector   categorical  int64  1, 3
+        """
+        check_frame(frame)
+        kinds, orders, limits = dict(kinds or {}), dict(orders or {}), dict(limits or {})
+        for given in (kinds, orders, limits):
+            for column in given:
+                if column not in frame.columns:
+                    raise SchemaError(named("column", column, frame.columns))
+        features = [
+            _describe(frame[column], kinds.get(column), orders.get(column), limits.get(column))
+            for column in frame.columns
+        ]
+        return cls(features=tuple(features))
+
+    @property
+    def names(self) -> list[Any]:
+        """The column names, in order."""
+        return [feature.name for feature in self.features]
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    def __getitem__(self, name: Any) -> Feature:
+        return self.features[self.position(name)]
+
+    def position(self, name: Any) -> int:
+        """Where `name` stands among the columns; an unknown name is a `SchemaError`."""
+        for i, feature in enumerate(self.features):
+            if feature.name == name and isinstance(name, type(feature.name)):
+                return i
+        raise SchemaError(named("feature", name, self.names))
+
+    def mask(self, names: Sequence[Any]) -> np.ndarray:
+        """A boolean vector over the features, True for those in `names`."""
+        mask = np.zeros(len(self), dtype=bool)
+        mask[[self.position(name) for name in names]] = True
+        return mask
+
+    def table(self) -> pd.DataFrame:
+        """The schema as a frame with one row per feature, to read or to print."""
+        rows = [(f.name, f.kind.value, f.dtype, f.values_text()) for f in self.features]
+        return pd.DataFrame(rows, columns=["feature", "kind", "dtype", "values"])
+
+    def __str__(self) -> str:
+        table = self.table().astype(str)
+        rows = [list(table.columns), *table.to_numpy().tolist()]
+        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+        lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return self.table().to_html(index=False, border=0)
+
+    def to_json(self) -> str:
+        """The schema as JSON text; `from_json` reads it back unchanged."""
+        return self.model_dump_json(indent=2)
+
+    @classmethod
+    def from_json(cls, text: str | bytes | Path) -> Schema:
+        """Read a schema from JSON text or from a file's path."""
+        try:
+            raw = text.read_bytes() if isinstance(text, Path) else text
+            return cls.model_validate_json(raw)
+        except (ValidationError, OSError) as error:
+            raise SchemaError(f"this is not a schema: {error}") from error
+
+
+def check_frame(frame: Any) -> None:
+    """Refuse what can't be a table of features, before anything is learned from it."""
+    if not isinstance(frame, pd.DataFrame):
+        raise DataError(
+            f"rows must be a pandas DataFrame, got {type(frame).__name__}; wrap arrays with pd.DataFrame(...)"
+        )
+    if frame.shape[0] == 0 or frame.shape[1] == 0:
+        raise DataError(
+            f"the frame is empty: {frame.shape[0]} rows and {frame.shape[1]} columns; give at least one of each"
+        )
+    repeated = frame.columns[frame.columns.duplicated()].unique().tolist()
+    if repeated:
+        raise DataError(f"column names repeat: {repeated}; rename them so that each is unique")
+    odd = [c for c in frame.columns if isinstance(c, bool) or not isinstance(c, (str, int, np.integer))]
+    if odd:
+        raise DataError(
+            f"column names must be text or whole numbers, found {odd[0]!r}; rename with frame.columns = [...]"
+        )
+
+
+def _describe(
+    column: pd.Series,
+    kind: Kind | str | None,
+    order: Sequence[Level] | None,
+    limits: tuple[float, float] | None,
+) -> Feature:
+    """One column's feature, from its dtype and values and from what the caller overrides."""
+    _refuse_dtype(column)
+    chosen = _kind_of(column, kind, order)
+    common = {
+        "name": _plain(column.name),
+        "kind": chosen,
+        "dtype": str(column.dtype),
+        "missing": bool(column.isna().any()),
+        "missing_object": _missing_object(column),
+        **_category_facts(column),
+    }
+    if chosen.is_number:
+        low, high = _limits(column, limits)
+        return Feature(**common, minimum=low, maximum=high)
+    if limits is not None:
+        raise SchemaError(f"column {column.name!r} is {chosen}: limits are for numbers; drop it from limits")
+    levels = _levels(column, order)
+    _refuse_identifier(column, len(levels), overridden=kind is not None or order is not None)
+    return Feature(**common, levels=levels)
+
+
+def _kind_of(column: pd.Series, kind: Kind | str | None, order: Sequence[Level] | None) -> Kind:
+    if order is not None:
+        if kind is not None and Kind(kind) is not Kind.ORDINAL:
+            raise SchemaError(f"column {column.name!r} has an order and kind {kind!r}: an order makes it ordinal")
+        return Kind.ORDINAL
+    guess = _guess(column)
+    if kind is None:
+        return guess
+    try:
+        chosen = Kind(kind)
+    except ValueError:
+        raise SchemaError(f"column {column.name!r}: " + named("kind", kind, [k.value for k in Kind])) from None
+    if chosen.is_number and not guess.is_number:
+        raise SchemaError(
+            f"column {column.name!r} holds {column.dtype} values and can't be {chosen}; convert it to numbers first"
+        )
+    if chosen is Kind.INTEGER and guess is Kind.CONTINUOUS:
+        raise SchemaError(
+            f"column {column.name!r} has fractions and can't be integer; round it first or leave it continuous"
+        )
+    if chosen is Kind.BOOLEAN and column.dropna().nunique() > 2:
+        raise SchemaError(f"column {column.name!r} has more than two values and can't be boolean; use categorical")
+    return chosen
+
+
+def _guess(column: pd.Series) -> Kind:
+    dtype = column.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        return Kind.ORDINAL if dtype.ordered else Kind.CATEGORICAL
+    if pd.api.types.is_bool_dtype(dtype):
+        return Kind.BOOLEAN
+    if pd.api.types.is_integer_dtype(dtype):
+        return Kind.INTEGER
+    if pd.api.types.is_float_dtype(dtype):
+        values = column.dropna().to_numpy(dtype=float)
+        whole = len(values) > 0 and bool(np.all(np.mod(values, 1.0) == 0.0))
+        return Kind.INTEGER if whole else Kind.CONTINUOUS
+    return Kind.CATEGORICAL
+
+
+def _refuse_dtype(column: pd.Series) -> None:
+    dtype = column.dtype
+    name = column.name
+    kinds = pd.api.types
+    timelike = (
+        kinds.is_datetime64_any_dtype(dtype) or kinds.is_timedelta64_dtype(dtype) or isinstance(dtype, pd.PeriodDtype)
+    )
+    if timelike:
+        raise DataError(
+            f"column {name!r} holds dates or times ({dtype}); turn it into numbers (age in days, month) or drop it"
+        )
+    if kinds.is_complex_dtype(dtype) or isinstance(dtype, pd.SparseDtype | pd.IntervalDtype):
+        raise DataError(f"column {name!r} has dtype {dtype}, which is not supported; convert it to numbers or text")
+    if kinds.is_numeric_dtype(dtype) and not kinds.is_bool_dtype(dtype):
+        _refuse_numbers(column)
+    if dtype == object:
+        _refuse_objects(column)
+
+
+def _refuse_numbers(column: pd.Series) -> None:
+    values = column.dropna().to_numpy(dtype=float)
+    bad = ~np.isfinite(values)
+    if bad.any():
+        raise DataError(
+            f"column {column.name!r} holds {int(bad.sum())} infinite numbers; replace them with NaN or a limit"
+        )
+    if pd.api.types.is_integer_dtype(column.dtype) and np.abs(values).max(initial=0.0) > MAX_EXACT_INTEGER:
+        raise DataError(
+            f"column {column.name!r} holds whole numbers beyond 2**53, as identifiers do; drop it or convert it to text"
+        )
+    if getattr(column.dtype, "itemsize", 8) > 8:
+        raise DataError(f"column {column.name!r} has dtype {column.dtype}; convert it with .astype('float64')")
+
+
+def _refuse_objects(column: pd.Series) -> None:
+    for value in pd.unique(column.dropna()):
+        if not isinstance(value, str | bool | int | float | np.bool_ | np.integer | np.floating):
+            raise DataError(
+                f"column {column.name!r} holds a {type(value).__name__} ({value!r}); categories may be text, numbers or "
+                "booleans: convert it with .astype(str)"
+            )
+        if isinstance(value, float | np.floating) and math.isinf(value):
+            raise DataError(f"column {column.name!r} holds an infinite number; replace it with NaN or a limit")
+
+
+def _refuse_identifier(column: pd.Series, n_levels: int, *, overridden: bool) -> None:
+    rows = len(column)
+    looks_like_text = not isinstance(column.dtype, pd.CategoricalDtype) and not overridden
+    if looks_like_text and rows >= IDENTIFIER_ROWS and n_levels > IDENTIFIER_SHARE * rows:
+        raise DataError(
+            f"column {column.name!r} has {n_levels} different values in {rows} rows, as identifiers do; drop it, "
+            "or say kinds={...: 'categorical'} if it really is a category"
+        )
+    if n_levels > MAX_LEVELS:
+        raise DataError(
+            f"column {column.name!r} has {n_levels} categories, more than {MAX_LEVELS}; group the rare ones or drop it"
+        )
+
+
+def _limits(column: pd.Series, limits: tuple[float, float] | None) -> tuple[float, float]:
+    values = column.dropna().to_numpy(dtype=float)
+    if len(values) == 0:
+        raise DataError(f"column {column.name!r} is a number column without any number; drop it")
+    low, high = float(values.min()), float(values.max())
+    if limits is None:
+        return low, high
+    if not (limits[0] <= low and high <= limits[1]):
+        raise SchemaError(
+            f"column {column.name!r}: limits {tuple(limits)} are narrower than the values seen, {low:g} to {high:g}"
+        )
+    return float(limits[0]), float(limits[1])
+
+
+def _levels(column: pd.Series, order: Sequence[Level] | None) -> tuple[Level, ...]:
+    """The levels in their order: given, the dtype's own, or sorted."""
+    seen = distinct(column)
+    if order is not None:
+        given = tuple(_plain(v) for v in order)
+        absent = [v for v in seen if typed(v) not in {typed(g) for g in given}]
+        if absent:
+            raise SchemaError(f"column {column.name!r}: the order lacks {absent[0]!r}; list every value of the column")
+        return given
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        present = {typed(v) for v in seen}
+        return tuple(v for v in map(_plain, column.dtype.categories) if typed(v) in present)
+    return tuple(sorted(seen, key=lambda v: (type(v).__name__, v)))
+
+
+def distinct(column: pd.Series) -> list[Level]:
+    """The values that occur, as plain Python values, without missing ones; 1, 1.0 and True stay three values."""
+    values = column.dropna()
+    if column.dtype == object:
+        return list({typed(_plain(v)): _plain(v) for v in values}.values())
+    return [_plain(v) for v in values.unique()]
+
+
+def typed(value: Any) -> tuple[str, Any]:
+    """A key under which 1, 1.0 and True differ, as they do in a column of mixed objects."""
+    return type(value).__name__, value
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _missing_object(column: pd.Series) -> str:
+    """Which of None, nan and NA an object column uses, so that decoding gives it back."""
+    if column.dtype != object or not column.isna().any():
+        return "nan"
+    first = column[column.isna()].iloc[0]
+    return "None" if first is None else "NA" if first is pd.NA else "nan"
+
+
+def _category_facts(column: pd.Series) -> dict[str, Any]:
+    dtype = column.dtype
+    if not isinstance(dtype, pd.CategoricalDtype):
+        return {}
+    categories = tuple(_plain(v) for v in dtype.categories)
+    odd = [v for v in categories if not isinstance(v, str | bool | int | float)]
+    if odd:
+        raise DataError(
+            f"column {column.name!r} has a category {odd[0]!r} of type {type(odd[0]).__name__}; categories may be text, "
+            "numbers or booleans: rename them with .cat.rename_categories(str)"
+        )
+    return {
+        "categories": categories,
+        "ordered": bool(dtype.ordered),
+        "categories_dtype": str(dtype.categories.dtype),
+    }

@@ -1,0 +1,285 @@
+"""A small stand-in for the black box, learned during `fit` and kept as plain arrays in the model file.
+
+Two kinds compete: a multilayer perceptron on the one-hot table, which follows smooth black boxes, and boosted trees,
+which follow black boxes made of trees. The one that agrees better with the black box on held-out rows is kept.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Forest", "Perceptron", "Surrogate", "learn", "restore"]
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numba
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.ensemble import HistGradientBoostingClassifier
+
+from dicoflex.encoding import Encoding, Values
+from dicoflex.errors import ModelFileError
+from dicoflex.training import one_thread
+
+Floats = NDArray[np.float64]
+Arrays = dict[str, NDArray[Any]]
+
+
+class Surrogate(Protocol):
+    """What the library asks of a stand-in."""
+
+    kind: ClassVar[str]
+
+    def probabilities(self, values: Values) -> Floats:
+        """Probabilities of the classes for encoded rows (n, classes)."""
+
+    def arrays(self) -> Arrays:
+        """All that `restore` needs."""
+
+
+def learn(
+    encoding: Encoding, values: Values, probabilities: Floats, *, seed: int, kinds: tuple[str, ...] = ("mlp", "trees")
+) -> tuple[Surrogate, float]:
+    """The better of two stand-ins, and the share of held-out rows on which it names the black box's class.
+
+    probabilities: the black box's answers for `values`, or one-hot labels where only those are known.
+    """
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(len(values))
+    n_held = min(max(len(values) // 8, 1), 20_000)
+    held, rest = order[:n_held], order[n_held:] if len(values) > n_held else order
+    makers = {"mlp": Perceptron.learn, "trees": Forest.learn}
+    best: tuple[Surrogate, float] | None = None
+    for kind in kinds:
+        model: Surrogate = makers[kind](encoding, values[rest], probabilities[rest], seed)
+        agreement = float(np.mean(model.probabilities(values[held]).argmax(1) == probabilities[held].argmax(1)))
+        if best is None or agreement > best[1]:
+            best = model, agreement
+    assert best is not None
+    return best
+
+
+def restore(kind: str, encoding: Encoding, n_classes: int, arrays: Arrays) -> Surrogate:
+    """The stand-in that `arrays` was taken from; arrays that are absent or don't fit are a `ModelFileError`."""
+    makers: dict[str, Any] = {Perceptron.kind: Perceptron, Forest.kind: Forest}
+    if kind not in makers:
+        raise ModelFileError(f"the model file has a stand-in of unknown kind {kind!r}")
+    try:
+        model: Surrogate = makers[kind].from_arrays(encoding, arrays)
+        shape = model.probabilities(np.zeros((1, len(encoding.schema)))).shape
+    except (KeyError, ValueError, IndexError) as error:
+        raise ModelFileError(f"the model file's stand-in is damaged: {error}") from None
+    if shape != (1, n_classes):
+        raise ModelFileError("the model file's stand-in has another number of classes than its header")
+    return model
+
+
+# -- multilayer perceptron ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Perceptron:
+    """Two hidden layers of rectifiers on the one-hot table, trained on the black box's probabilities."""
+
+    kind: ClassVar[str] = "mlp"
+    encoding: Encoding
+    layers: list[tuple[NDArray[np.float32], NDArray[np.float32]]]
+
+    WIDTHS: ClassVar[tuple[int, int]] = (96, 48)
+    STEPS: ClassVar[int] = 2500
+    BATCH: ClassVar[int] = 512
+
+    @classmethod
+    def learn(cls, encoding: Encoding, values: Values, probabilities: Floats, seed: int) -> Perceptron:
+        """A perceptron fitted by cross-entropy, with a step size that falls to nothing."""
+        rng = np.random.default_rng(seed)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            widths = [encoding.n_reals, *cls.WIDTHS, probabilities.shape[1]]
+            linear = [torch.nn.Linear(a, b) for a, b in zip(widths[:-1], widths[1:], strict=True)]
+        net = torch.nn.Sequential(linear[0], torch.nn.ReLU(), linear[1], torch.nn.ReLU(), linear[2])
+        optimizer = torch.optim.AdamW(net.parameters(), lr=4e-3, weight_decay=1e-3)
+        plan = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, cls.STEPS)
+        reals = torch.from_numpy(_bounded(encoding.to_reals(values)))
+        wanted = torch.from_numpy(probabilities.astype(np.float32))
+        with one_thread():
+            for _ in range(cls.STEPS):
+                index = torch.from_numpy(rng.integers(len(values), size=cls.BATCH))
+                loss = torch.nn.functional.cross_entropy(net(reals[index]), wanted[index])
+                optimizer.zero_grad(set_to_none=True)
+                loss.backward()  # type: ignore[no-untyped-call]
+                optimizer.step()
+                plan.step()
+        layers = [(m.weight.detach().numpy().T.copy(), m.bias.detach().numpy().copy()) for m in linear]
+        return cls(encoding, layers)
+
+    def probabilities(self, values: Values) -> Floats:
+        """Softmax of the last layer, computed row by row: a row's answer can't depend on its batch."""
+        reals = _bounded(self.encoding.to_reals(values))
+        scores = np.empty((len(values), len(self.layers[-1][1])), dtype=np.float32)
+        (w0, b0), (w1, b1), (w2, b2) = self.layers
+        _forward(reals, w0, b0, w1, b1, w2, b2, scores)
+        return _softmax(scores.astype(np.float64))
+
+    def arrays(self) -> Arrays:
+        """Weights and biases by layer."""
+        return {
+            f"{name}{i}": layer[j] for i, layer in enumerate(self.layers) for j, name in enumerate(("weight", "bias"))
+        }
+
+    @classmethod
+    def from_arrays(cls, encoding: Encoding, arrays: Arrays) -> Perceptron:
+        """The perceptron with these weights."""
+        layers = [(arrays[f"weight{i}"], arrays[f"bias{i}"]) for i in range(3)]
+        if layers[0][0].shape[0] != encoding.n_reals:
+            raise ValueError("its input does not fit the schema")
+        return cls(encoding, layers)
+
+
+@numba.njit(cache=True)
+def _dense(x, weight, bias):  # type: ignore[no-untyped-def]
+    """x @ weight + bias, skipping the zeros of one-hot blocks and rectifiers."""
+    out = bias.copy()
+    for i in range(len(x)):
+        if x[i] != 0.0:
+            for k in range(len(out)):
+                out[k] += x[i] * weight[i, k]
+    return out
+
+
+@numba.njit(cache=True, parallel=True)
+def _forward(x, w0, b0, w1, b1, w2, b2, scores):  # type: ignore[no-untyped-def]
+    zero = np.float32(0.0)
+    for i in numba.prange(len(x)):
+        first = np.maximum(_dense(x[i], w0, b0), zero)
+        second = np.maximum(_dense(first, w1, b1), zero)
+        scores[i] = _dense(second, w2, b2)
+
+
+def _bounded(reals: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Standardised numbers within ten deviations: one absurd value must not swamp a step."""
+    return np.clip(reals, -10.0, 10.0)
+
+
+def _softmax(scores: Floats) -> Floats:
+    shifted = np.exp(scores - scores.max(axis=1, keepdims=True))
+    total: Floats = shifted / shifted.sum(axis=1, keepdims=True)
+    return total
+
+
+# -- boosted trees -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Forest:
+    """Boosted trees as five flat arrays: a node goes left where its feature is at most its threshold.
+
+    start: the first node of each tree; trees of one round stand together, one per score.
+    """
+
+    kind: ClassVar[str] = "trees"
+    start: NDArray[np.int64]
+    feature: NDArray[np.int32]
+    threshold: Floats
+    missing_left: NDArray[np.bool_]
+    left: NDArray[np.int32]
+    right: NDArray[np.int32]
+    value: Floats
+    baseline: Floats
+
+    ROUNDS: ClassVar[int] = 120
+    MOST_ROWS: ClassVar[int] = 150_000
+
+    @classmethod
+    def learn(cls, encoding: Encoding, values: Values, probabilities: Floats, seed: int) -> Forest:
+        """Trees fitted by scikit-learn; a soft answer counts as every label, weighted by its probability."""
+        rng = np.random.default_rng(seed)
+        if len(values) > cls.MOST_ROWS:
+            few = rng.choice(len(values), cls.MOST_ROWS, replace=False)
+            values, probabilities = values[few], probabilities[few]
+        row, label = np.nonzero(probabilities > 0.02)
+        booster = HistGradientBoostingClassifier(
+            max_iter=cls.ROUNDS, max_leaf_nodes=31, learning_rate=0.15, min_samples_leaf=10, early_stopping=False,
+            random_state=seed,
+        )  # fmt: skip
+        booster.fit(values[row], label, sample_weight=probabilities[row, label])
+        return cls._export(booster)
+
+    @classmethod
+    def _export(cls, booster: Any) -> Forest:
+        trees = [tree.nodes for round_ in booster._predictors for tree in round_]
+        start = np.cumsum([0, *(len(nodes) for nodes in trees)])
+        nodes = np.concatenate(trees)
+        shift = np.repeat(start[:-1], np.diff(start))
+        leaf = nodes["is_leaf"].astype(bool)
+        return cls(
+            start=start[:-1].astype(np.int64),
+            feature=np.where(leaf, -1, nodes["feature_idx"]).astype(np.int32),
+            threshold=nodes["num_threshold"].astype(np.float64),
+            missing_left=nodes["missing_go_to_left"].astype(bool),
+            left=(nodes["left"] + shift).astype(np.int32),
+            right=(nodes["right"] + shift).astype(np.int32),
+            value=nodes["value"].astype(np.float64),
+            baseline=np.asarray(booster._baseline_prediction, dtype=np.float64).ravel(),
+        )
+
+    def probabilities(self, values: Values) -> Floats:
+        """The trees' scores through a logistic (two classes) or a softmax."""
+        scores = np.tile(self.baseline, (len(values), 1))
+        _add_trees(
+            values,
+            self.start,
+            self.feature,
+            self.threshold,
+            self.missing_left,
+            self.left,
+            self.right,
+            self.value,
+            scores,
+        )
+        if scores.shape[1] == 1:
+            scores = np.concatenate([np.zeros_like(scores), scores], axis=1)
+        return _softmax(scores)
+
+    def arrays(self) -> Arrays:
+        """The flat arrays by name."""
+        return {name: getattr(self, name) for name in FOREST_ARRAYS}
+
+    @classmethod
+    def from_arrays(cls, encoding: Encoding, arrays: Arrays) -> Forest:
+        """The forest with these arrays, refused where a node points outside of them."""
+        forest = cls(**{name: arrays[name] for name in FOREST_ARRAYS})
+        n = len(forest.feature)
+        inner = forest.feature >= 0
+        links = np.concatenate([forest.left[inner], forest.right[inner], forest.start])
+        own = np.flatnonzero(inner)
+        forward = (forest.left[inner] > own).all() and (forest.right[inner] > own).all()
+        sizes = {
+            len(forest.threshold),
+            len(forest.missing_left),
+            len(forest.left),
+            len(forest.right),
+            len(forest.value),
+            n,
+        }
+        if len(sizes) != 1 or not forward or (links < 0).any() or (links >= n).any():
+            raise ValueError("its trees are not well formed")
+        if (forest.feature >= len(encoding.schema)).any():
+            raise ValueError("its trees ask for a feature that the schema does not have")
+        return forest
+
+
+FOREST_ARRAYS = ("start", "feature", "threshold", "missing_left", "left", "right", "value", "baseline")
+
+
+@numba.njit(cache=True, parallel=True)
+def _add_trees(values, start, feature, threshold, missing_left, left, right, value, scores):  # type: ignore[no-untyped-def]
+    n_scores = scores.shape[1]
+    for i in numba.prange(len(values)):
+        for tree in range(len(start)):
+            node = start[tree]
+            while feature[node] >= 0:
+                x = values[i, feature[node]]
+                go_left = missing_left[node] if np.isnan(x) else x <= threshold[node]
+                node = left[node] if go_left else right[node]
+            scores[i, tree % n_scores] += value[node]

@@ -1,0 +1,338 @@
+"""The command line does its work, says what is wrong in one line, and writes nothing when it refuses."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dicoflex import cli, surrogate
+from dicoflex.explainer import load
+from dicoflex.schema import Schema
+
+ROWS = 200
+
+
+def table() -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "age": rng.integers(18, 70, ROWS),
+            "zone": rng.choice(["01", "02", "NA"], ROWS),
+            "job": rng.choice(["cook", "nurse"], ROWS),
+            "rate": rng.normal(size=ROWS).round(3),
+        }
+    )
+    return frame.assign(answer=np.where(frame["age"] + 10 * (frame["job"] == "nurse") > 45, "yes", "no"))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with data.csv, rows.csv, schema.json and the model m.dicoflex fitted on them."""
+    place = tmp_path_factory.mktemp("cli")
+    table().to_csv(place / "data.csv", index=False)
+    table().drop(columns="answer").head(4).to_csv(place / "rows.csv", index=False)
+    # The zone "NA" is a word and no missing value; a schema says so.
+    schema = Schema.infer(table().drop(columns="answer"))
+    (place / "schema.json").write_text(schema.to_json())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(surrogate.Perceptron, "STEPS", 200)
+        code = fit(place, "--schema", str(place / "schema.json"), "--max-seconds", "2", "--seed", "0", "--quiet")
+    assert code == 0
+    return place
+
+
+def fit(place: Path, *options: str, data: str = "data.csv", out: str = "m.dicoflex") -> int:
+    return cli.main(["fit", str(place / data), "--label", "answer", "-o", str(place / out), *options])
+
+
+def explain(place: Path, *options: str, rows: str = "rows.csv", target: str = "yes") -> int:
+    return cli.main(
+        ["explain", str(place / "m.dicoflex"), str(place / rows), "--target", target, "--seed", "1", *options]
+    )
+
+
+def test_fit_keeps_levels_that_look_like_numbers_or_missing_values(folder: Path) -> None:
+    model = load(folder / "m.dicoflex")
+    assert model.schema_["zone"].levels == ("01", "02", "NA")
+    assert not model.schema_["zone"].missing
+    assert list(model.classes_) == ["no", "yes"]
+
+
+def test_fit_says_what_it_did_and_what_comes_next(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(surrogate.Perceptron, "STEPS", 50)
+    table().drop(columns="zone").assign(code=[f"x{i}" for i in range(ROWS)]).to_csv(tmp_path / "data.csv", index=False)
+    assert fit(tmp_path, "--drop", "code", "--max-seconds", "1", "--seed", "0") == 0
+    said = capsys.readouterr().err
+    assert "learned from 200 rows" in said
+    assert f"dicoflex explain {tmp_path / 'm.dicoflex'}" in said
+    assert load(tmp_path / "m.dicoflex").schema_.names == ["age", "job", "rate"]
+
+
+def test_explain_prints_a_readable_view(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert explain(folder, "--n", "2") == 0
+    out = capsys.readouterr().out
+    assert "row 0 → yes" in out
+    assert "age = " in out
+
+
+def test_explain_writes_csv_with_the_frozen_columns_unchanged(folder: Path, tmp_path: Path) -> None:
+    path = tmp_path / "found.csv"
+    assert explain(folder, "-n", "2", "-p", "0.5", "--freeze", "job,zone", "--out", str(path)) == 0
+    found = pd.read_csv(path, dtype={"zone": str}, keep_default_na=False)
+    before = table().loc[found["row"]].reset_index(drop=True)
+    assert len(found) > 0
+    assert found["job"].equals(before["job"].astype(found["job"].dtype))
+    assert found["zone"].tolist() == before["zone"].tolist()
+    assert found.columns[:6].tolist() == ["row", "cf", "age", "zone", "job", "rate"]
+
+
+def test_the_same_seed_writes_the_same_file(folder: Path, tmp_path: Path) -> None:
+    paths = [tmp_path / "one.csv", tmp_path / "two.csv"]
+    assert [explain(folder, "--out", str(path)) for path in paths] == [0, 0]
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+
+
+def test_explain_writes_json(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert explain(folder, "--n", "2", "--out", str(tmp_path / "found.json")) == 0
+    found = json.loads((tmp_path / "found.json").read_text())
+    assert len(found["queries"]) == 4
+    assert found["settings"]["n"] == 2
+    said = capsys.readouterr()
+    assert "for 4 rows to" in said.err
+    assert said.out == ""
+
+
+def test_explain_writes_html_with_pictures(folder: Path, tmp_path: Path) -> None:
+    assert explain(folder, "--n", "2", "--pictures", "--out", str(tmp_path / "found.html")) == 0
+    page = (tmp_path / "found.html").read_text()
+    assert page.startswith("<!doctype html>")
+    assert "data:image/png;base64," in page
+
+
+def test_the_label_column_is_left_out_and_an_id_column_names_the_rows(folder: Path, tmp_path: Path) -> None:
+    table().head(3).assign(who=["007", "008", "009"]).to_csv(tmp_path / "rows.csv", index=False)
+    asked = ["explain", str(folder / "m.dicoflex"), str(tmp_path / "rows.csv"), "--target", "yes", "--id", "who"]
+    assert cli.main([*asked, "--out", str(tmp_path / "found.csv")]) == 0
+    assert set(pd.read_csv(tmp_path / "found.csv", dtype={"row": str})["row"]) <= {"007", "008", "009"}
+
+
+def test_parquet_in_and_out(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(surrogate.Perceptron, "STEPS", 50)
+    frame = table().astype({"zone": "category", "age": "int16"})
+    frame.to_parquet(tmp_path / "data.parquet")
+    assert fit(tmp_path, "--max-seconds", "1", "--seed", "0", "--quiet", data="data.parquet") == 0
+    assert explain(tmp_path, "--n", "2", "--out", str(tmp_path / "found.parquet"), rows="data.parquet") == 0
+    found = pd.read_parquet(tmp_path / "found.parquet")
+    features = frame.columns.drop("answer")
+    assert found[features].dtypes.equals(frame[features].dtypes)
+    assert found.index.names == ["row", "cf"]
+
+
+def test_a_shortfall_is_told(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pd.DataFrame({"age": [18], "zone": ["01"], "job": ["cook"], "rate": [0.1]}).to_csv(
+        tmp_path / "one.csv", index=False
+    )
+    asked = ["explain", str(folder / "m.dicoflex"), str(tmp_path / "one.csv"), "--target", "yes", "--n", "3"]
+    assert cli.main([*asked, "--freeze", "age,rate", "--out", str(tmp_path / "found.csv")]) == 0
+    assert "1 row got fewer than 3: " in capsys.readouterr().err
+
+
+def test_schema_shows_the_columns_and_writes_json_that_fit_reads(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["schema", str(folder / "data.csv"), "--label", "answer", "-o", str(tmp_path / "schema.json")]
+    assert cli.main([*asked, "--kind", "zone=categorical", "--order", "job=nurse,cook"]) == 0
+    assert "nurse < cook" in capsys.readouterr().out
+    described = Schema.from_json(tmp_path / "schema.json")
+    assert described.names == ["age", "zone", "job", "rate"]
+    # Without a schema the word NA is a missing value, as everywhere in pandas.
+    assert described["zone"].levels == ("01", "02")
+    assert described["zone"].missing
+
+
+def test_inspect_tells_the_facts(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["inspect", str(folder / "m.dicoflex")]) == 0
+    out = capsys.readouterr().out
+    for word in ("fingerprint", "mixed", "no, yes", "answer", "200 rows", "categorical", "01, 02, NA"):
+        assert word in out
+    assert cli.main(["inspect", str(folder / "m.dicoflex"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["classes"] == ["no", "yes"]
+
+
+def test_help_and_inspect_start_without_heavy_libraries(folder: Path) -> None:
+    code = (
+        "import sys; from dicoflex.cli import main; main(['--help']);"
+        "print('help', sorted({'torch', 'pandas', 'sklearn', 'numba'} & set(sys.modules)));"
+        f"main(['inspect', {str(folder / 'm.dicoflex')!r}]);"
+        "print('inspect', sorted({'torch', 'sklearn', 'numba', 'zuko'} & set(sys.modules)))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "help []" in run.stdout
+    assert "inspect []" in run.stdout
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("dicoflex ")
+
+
+# Refusals: exit code, words of the message, arguments after the command's files.
+EXPLAIN_REFUSALS = {
+    "unknown frozen feature": (2, "'agee' is unknown; did you mean 'age'?", ["--freeze", "agee"]),
+    "unknown target": (2, "target 'maybe' is unknown", ["--target", "maybe"]),
+    "p too small": (2, "trained range", ["--p", "0.001"]),
+    "n below one": (2, "n must be a whole number of at least 1", ["--n", "0"]),
+    "unknown ending": (2, "use .csv, .json, .html or .parquet", ["--out", "found.xlsx"]),
+    "no folder": (2, "make it first", ["--out", "nowhere/found.csv"]),
+    "unknown id column": (2, "id column 'who' is unknown", ["--id", "who"]),
+    "unknown dropped column": (2, "column 'who' is unknown", ["--drop", "who"]),
+    "not a number": (2, "'--n'", ["--n", "many"]),
+}
+
+
+@pytest.mark.parametrize("name", EXPLAIN_REFUSALS)
+def test_explain_refuses(
+    name: str, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, words, options = EXPLAIN_REFUSALS[name]
+    monkeypatch.chdir(tmp_path)
+    assert explain(folder, *options) == code
+    refused(capsys, words)
+    assert list(tmp_path.iterdir()) == []
+
+
+ROW_REFUSALS = {
+    "unseen category": ("never seen in training", {"job": "pilot"}),
+    "extra column": ("--drop 'salary'", {"salary": 1}),
+    "text for a number": ("not numbers", {"age": "old"}),
+    "missing value": ("has missing values", {"job": None}),
+}
+
+
+@pytest.mark.parametrize("name", ROW_REFUSALS)
+def test_explain_refuses_rows(name: str, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words, values = ROW_REFUSALS[name]
+    rows = table().drop(columns="answer").head(2).assign(**values)
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    asked = ["explain", str(folder / "m.dicoflex"), str(tmp_path / "rows.csv"), "--target", "yes"]
+    assert cli.main([*asked, "--out", str(tmp_path / "found.csv")]) == 2
+    refused(capsys, words)
+    assert not (tmp_path / "found.csv").exists()
+
+
+def test_explain_refuses_a_missing_column(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table()[["age", "zone", "job"]].to_csv(tmp_path / "rows.csv", index=False)
+    assert cli.main(["explain", str(folder / "m.dicoflex"), str(tmp_path / "rows.csv"), "--target", "yes"]) == 2
+    refused(capsys, "lacks the column 'rate'")
+
+
+def test_files_that_are_no_models_are_refused(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    whole = (folder / "m.dicoflex").read_bytes()
+    (tmp_path / "cut.dicoflex").write_bytes(whole[: len(whole) // 2])
+    for path in (tmp_path / "absent.dicoflex", folder / "data.csv", tmp_path / "cut.dicoflex"):
+        assert cli.main(["explain", str(path), str(folder / "rows.csv"), "--target", "yes"]) == 3
+        refused(capsys, str(path))
+    assert cli.main(["inspect", str(folder / "data.csv")]) == 3
+    refused(capsys, "not a dicoflex model file")
+
+
+FIT_REFUSALS = {
+    "no such file": ("is not there", "absent.csv", []),
+    "unknown ending": ("use .csv, .csv.gz or .parquet", "data.txt", []),
+    "no such label": ("label column 'answr' is unknown; did you mean 'answer'?", "data.csv", ["--label", "answr"]),
+    "unknown kind": ("kind 'text' is unknown", "data.csv", ["--kind", "job=text"]),
+    "kind without column": ("must read column=value", "data.csv", ["--kind", "job"]),
+    "unknown column": ("column 'jb' is unknown", "data.csv", ["--order", "jb=a,b"]),
+    "incomplete order": ("the order lacks", "data.csv", ["--order", "job=cook"]),
+    "schema and kind": ("--schema goes without", "data.csv", ["--schema", "s.json", "--kind", "job=categorical"]),
+    "no schema": ("this is not a schema", "data.csv", ["--schema", "data.csv"]),
+    "unknown generator": ("generator 'gan' is unknown", "data.csv", ["--generator", "gan"]),
+    "identifier": ("as identifiers do", "ids.csv", []),
+    "no header name": ("--drop 'Unnamed: 0'", "indexed.csv", []),
+    "repeated names": ("column names repeat: ['age']", "repeated.csv", []),
+    "not text": ("can't be read as CSV", "binary.csv", []),
+    "empty file": ("can't be read as CSV", "empty.csv", []),
+    "more cells than names": ("more cells than the header has names", "ragged.csv", []),
+    "single class": ("a single class", "single.csv", []),
+    "broken parquet": ("Parquet failed", "broken.parquet", []),
+    "folder absent": ("make it first", "data.csv", ["-o", "nowhere/m.dicoflex"]),
+}
+
+
+@pytest.mark.parametrize("name", FIT_REFUSALS)
+def test_fit_refuses(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words, data, options = FIT_REFUSALS[name]
+    monkeypatch.chdir(tmp_path)
+    bad_tables(tmp_path)
+    before = set(tmp_path.iterdir())
+    assert fit(tmp_path, *options, data=data) == 2
+    refused(capsys, words)
+    assert set(tmp_path.iterdir()) == before
+
+
+def bad_tables(place: Path) -> None:
+    """Tables that `fit` must refuse, and a good one."""
+    frame = table()
+    frame.to_csv(place / "data.csv", index=False)
+    frame.to_csv(place / "data.txt", index=False)
+    frame.to_csv(place / "indexed.csv")
+    frame.assign(code=[f"x{i}" for i in range(ROWS)]).to_csv(place / "ids.csv", index=False)
+    frame.assign(answer="yes").to_csv(place / "single.csv", index=False)
+    (place / "repeated.csv").write_text("age,age,answer\n1,2,yes\n2,3,no\n")
+    (place / "ragged.csv").write_text("age,answer\n1,2,yes\n2,3,no\n")
+    (place / "binary.csv").write_bytes(b"age,answer\n\xff\xfe,yes\n")
+    (place / "empty.csv").write_text("")
+    (place / "broken.parquet").write_bytes(b"PAR1 or so")
+
+
+def test_parquet_without_pyarrow_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table().to_parquet(tmp_path / "data.parquet")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert fit(tmp_path, data="data.parquet") == 2
+    refused(capsys, "dicoflex[parquet]")
+
+
+def test_bugs_are_told_from_mistakes(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(path: Path) -> None:
+        raise RuntimeError("boom")
+
+    monkeypatch.setattr("dicoflex.model_file.read_header", broken)
+    assert cli.main(["inspect", str(folder / "m.dicoflex")]) == 1
+    said = capsys.readouterr().err
+    assert "RuntimeError: boom" in said
+    assert "Traceback" not in said
+    assert cli.main(["--debug", "inspect", str(folder / "m.dicoflex")]) == 1
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_an_interruption_has_its_own_exit_code(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(path: Path) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dicoflex.model_file.read_header", interrupted)
+    assert cli.main(["inspect", str(folder / "m.dicoflex")]) == 130
+    assert "interrupted" in capsys.readouterr().err
+
+
+def refused(capsys: pytest.CaptureFixture[str], words: str) -> None:
+    """Check that the message is on stderr, has the words and no traceback, and that nothing was printed as a result."""
+    said = capsys.readouterr()
+    assert words in said.err
+    assert "Traceback" not in said.err
+    assert said.out == ""
