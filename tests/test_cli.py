@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from threadpoolctl import threadpool_limits
 
 from dicoflex import cli, surrogate
 from dicoflex.explainer import load
@@ -40,7 +41,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     # The zone "NA" is a word and no missing value; a schema says so.
     schema = Schema.infer(table().drop(columns="answer"))
     (place / "schema.json").write_text(schema.to_json())
-    with pytest.MonkeyPatch.context() as patch:
+    # One thread: on a busy machine, threads that wait for each other take longer than the work itself.
+    with pytest.MonkeyPatch.context() as patch, threadpool_limits(1):
         patch.setattr(surrogate.Perceptron, "STEPS", 200)
         code = fit(place, "--schema", str(place / "schema.json"), "--max-seconds", "2", "--seed", "0", "--quiet")
     assert code == 0

@@ -8,6 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from rich.console import Console
+from threadpoolctl import threadpool_limits
 
 from dicoflex import datasets, demo, surrogate
 from dicoflex.explainer import load
@@ -18,7 +19,8 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """The folder that the demo filled and what it printed."""
     out = tmp_path_factory.mktemp("demo") / "made"
     console = Console(file=io.StringIO(), width=110)
-    with pytest.MonkeyPatch.context() as patch:
+    # One thread: on a busy machine, threads that wait for each other take longer than the work itself.
+    with pytest.MonkeyPatch.context() as patch, threadpool_limits(1):
         patch.setattr(surrogate.Perceptron, "STEPS", 300)
         page = demo.run(out, rows=1500, seconds=3.0, seed=0, answers=2, console=console)
     assert page == out / "report.html"

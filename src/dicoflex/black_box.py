@@ -36,15 +36,25 @@ class BlackBox:
     def _ask(self, values: Values) -> NDArray[np.float64]:
         self.calls += 1
         self.rows += len(values)
-        answer = np.asarray(self.predict_proba(self.encoding.decode(values)), dtype=np.float64)
+        answer = _numbers(self.predict_proba(self.encoding.decode(values)))
         if answer.shape != (len(values), self.n_classes):
             raise BlackBoxError(
-                f"predict_proba gave an array of shape {answer.shape} for {len(values)} rows and {self.n_classes} labels; "
-                f"it must have one column per label in y, in sorted order or as classes= says"
+                f"predict_proba gave an array of shape {answer.shape} for {len(values)} rows and {self.n_classes} "
+                f"labels; it must have one column per label in y, in sorted order or as classes= says"
             )
         if not np.isfinite(answer).all() or (answer < -1e-6).any() or np.abs(answer.sum(axis=1) - 1).max() > 1e-2:
             raise BlackBoxError("predict_proba gave values that are not probabilities: each row must sum to 1")
         return answer
+
+
+def _numbers(answer: Any) -> NDArray[np.float64]:
+    try:
+        return np.asarray(answer, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise BlackBoxError(
+            f"predict_proba gave a {type(answer).__name__} that is not numbers; pass a callable that returns "
+            "probabilities, such as clf.predict_proba"
+        ) from None
 
 
 def check_labels(

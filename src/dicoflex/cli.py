@@ -9,6 +9,7 @@ __all__ = ["app", "main"]
 
 import json
 import os
+import shlex
 import sys
 import time
 import traceback
@@ -51,18 +52,26 @@ app = typer.Typer(
 
 Rows = Annotated[Path, typer.Argument(help="Table of rows: .csv, .csv.gz or .parquet.", show_default=False)]
 ModelFile = Annotated[Path, typer.Argument(help="Model file written by 'fit' or save().", show_default=False)]
-Drop = Annotated[list[str], typer.Option(help="Columns to leave out: id,name. May be repeated.", show_default=False)]
+Drop = Annotated[
+    list[str], typer.Option(metavar="NAMES", help="Columns to leave out: id,name. May be repeated.", show_default=False)
+]
 Kinds = Annotated[
     list[str],
     typer.Option(
         "--kind",
+        metavar="COLUMN=KIND",
         help="What a column is: sector=categorical (or continuous, integer, ordinal, boolean). May be repeated.",
         show_default=False,
     ),
 ]
 Orders = Annotated[
     list[str],
-    typer.Option("--order", help="Levels from lowest to highest: size=S,M,L. May be repeated.", show_default=False),
+    typer.Option(
+        "--order",
+        metavar="COLUMN=LEVELS",
+        help="Levels from lowest to highest: size=S,M,L. May be repeated.",
+        show_default=False,
+    ),
 ]
 Seed = Annotated[int | None, typer.Option(help="The same seed gives the same result.", show_default=False)]
 
@@ -123,8 +132,8 @@ def demo(
     out: Annotated[Path, typer.Option(help="Folder for the report, the model and the people's rows.")] = Path(
         "dicoflex-demo"
     ),
-    rows: Annotated[int, typer.Option(min=500, help="Rows of the Adult table to learn from.")] = 20_000,
-    seconds: Annotated[float, typer.Option(min=1.0, help="Training time at most.")] = 60.0,
+    rows: Annotated[int, typer.Option(min=500, help="Rows of the Adult table to learn from.")] = 15_000,
+    seconds: Annotated[float, typer.Option(min=1.0, help="Training time at most.")] = 40.0,
     seed: Annotated[int, typer.Option(help="The same seed picks and trains alike.")] = 0,
 ) -> None:
     """Explain three people that a classifier refused, on a shipped table."""
@@ -199,12 +208,15 @@ def explain(
     model: ModelFile,
     rows: Rows,
     target: Annotated[
-        str | None, typer.Option(help="Label asked for; of two classes, the other one.", show_default=False)
+        str | None, typer.Option(help="Label asked for.", show_default="of two classes, the other")
     ] = None,
     n: Annotated[int, typer.Option("--n", "-n", help="Counterfactuals for each row.")] = 5,
     p: Annotated[float, typer.Option("--p", "-p", help="Sparsity: 2 for close, 0.01 for few changes.")] = 2.0,
     freeze: Annotated[
-        list[str], typer.Option(help="Features that may not change: age,sex. May be repeated.", show_default=False)
+        list[str],
+        typer.Option(
+            metavar="NAMES", help="Features that may not change: age,sex. May be repeated.", show_default=False
+        ),
     ] = [],  # noqa: B006
     confidence: Annotated[
         float | None, typer.Option(help="How sure the classifier should be.", show_default="as trained")
@@ -367,11 +379,9 @@ def _read_csv(path: Path, *, text: Collection[str], levels: Mapping[str, Iterabl
 def _with_parquet(path: Path, action: Callable[[], Any]) -> Any:
     """What `action` returns; a missing or failing pyarrow becomes an error with the remedy."""
     try:
-        import pyarrow  # noqa: F401
+        return action()
     except ImportError:
         raise SettingError(f"{path}: Parquet needs pyarrow; pip install 'dicoflex[parquet]', or use .csv") from None
-    try:
-        return action()
     except (OSError, ValueError, TypeError) as error:
         raise DataError(f"{path}: Parquet failed ({error}); check the file, or use .csv") from None
 
@@ -543,7 +553,8 @@ def _say_fitted(explainer: DiCoFlex, labels: pd.Series, *, data: Path, out: Path
     counts = ", ".join(f"{label}: {count:,}" for label, count in labels.value_counts().items())
     _note(f"learned from {_counted(len(labels), 'row')} ({counts}) in {seconds:.0f} s")
     _note(f"wrote {out} ({out.stat().st_size / 1e6:.1f} MB); next:")
-    _note(f"  dicoflex explain {out} {data} --target '{explainer.classes_[-1]}' --out counterfactuals.html")
+    words = ["dicoflex", "explain", out, data, "--target", explainer.classes_[-1], "--out", "counterfactuals.html"]
+    _note(f"  {shlex.join(map(str, words))}")
 
 
 def _say_header(header: Mapping[str, Any], path: Path) -> None:
@@ -580,7 +591,7 @@ def _facts(header: Mapping[str, Any]) -> dict[str, str]:
         "training ended": known.get("training_ended"),
         "held-out loss": f"{known['held_out_loss']:.3f}",
         "stand-in": f"{header['stand_in']}, agrees with the classifier on {known['stand_in_agreement']:.1%}",
-        "classifier asked": f"{known['black_box_rows']:,} rows in {known['black_box_calls']:,} calls",
+        "classifier asked": f"{known['black_box_rows']:,} rows in {_counted(known['black_box_calls'], 'call')}",
     }
     return {name: str(value) for name, value in facts.items() if value}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["Way", "run"]
 
 import os
+import shlex
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,7 +26,8 @@ from dicoflex.datasets import Dataset
 from dicoflex.errors import UserError
 from dicoflex.explainer import DiCoFlex
 
-ANSWERS = 3
+ROWS, SECONDS, ANSWERS = 15_000, 40.0, 3
+REPORT, MODEL, PEOPLE = "report.html", "income.dicoflex", "people.csv"
 PROBABILITIES = (0.15, 0.45)
 TYPICAL = 0.3
 PROFILES = ((0, 32, "Female"), (33, 47, "Male"), (48, 200, "Female"))
@@ -50,8 +52,8 @@ WAYS = (
 def run(
     out: Path,
     *,
-    rows: int = 20_000,
-    seconds: float = 60.0,
+    rows: int = ROWS,
+    seconds: float = SECONDS,
     seed: int = 0,
     answers: int = ANSWERS,
     console: Console | None = None,
@@ -266,10 +268,10 @@ def _write(
     people: pd.DataFrame,
 ) -> Path:
     page = report.to_html_page(_page_cards(found), title="Three refused people, three ways", lead=LEAD)
-    _replace(out / "report.html", page)
-    _replace(out / "people.csv", people.to_csv(index_label="person", lineterminator="\n"))
-    explainer.save(out / "income.dicoflex")
-    return out / "report.html"
+    _replace(out / REPORT, page)
+    _replace(out / PEOPLE, people.to_csv(index_label="person", lineterminator="\n"))
+    explainer.save(out / MODEL)
+    return out / REPORT
 
 
 def _page_cards(found: Sequence[tuple[Way, Counterfactuals, float]]) -> list[report.Card]:
@@ -292,14 +294,15 @@ def _replace(path: Path, text: str) -> None:
 
 def _close(out: Path, adult: Dataset, screen: Console) -> None:
     screen.print(
-        f"\n[bold]5  Go on.[/] The report with pictures is {out / 'report.html'}; the model and the people are beside "
+        f"\n[bold]5  Go on.[/] The report with pictures is {out / REPORT}; the model and the people are beside "
         "it. Ask in your own way:",
         highlight=False,
     )
+    model, people = (shlex.quote(str(out / name)) for name in (MODEL, PEOPLE))
     commands = (
-        f"dicoflex explain {out / 'income.dicoflex'} {out / 'people.csv'} --id person --target '{adult.positive}' "
+        f"dicoflex explain {model} {people} --id person --target {shlex.quote(str(adult.positive))} "
         "--n 5 --p 0.01 --freeze age,race,sex",
-        f"dicoflex inspect {out / 'income.dicoflex'}",
+        f"dicoflex inspect {model}",
         "dicoflex fit your.csv --label prediction --out your.dicoflex",
     )
     for command in commands:
@@ -307,7 +310,8 @@ def _close(out: Path, adult: Dataset, screen: Console) -> None:
 
 
 LEAD = (
-    "A neural network refused three people of the 1994 US census an income above $50,000. Each is explained in three "
-    "ways: anything may change (close in every feature); few changes (as few features as possible); age, race, sex "
-    "frozen. Whether an answer is accepted, and how sure, is the network's own judgement, asked for afterwards."
+    "A neural network thinks that none of three people of the 1994 US census earns more than $50,000 a year. Each is "
+    "explained in three ways: anything may change (close in every feature); few changes (as few features as "
+    "possible); age, race, sex frozen. Whether an answer is accepted, and how sure, is the network's own judgement, "
+    "asked for afterwards."
 )

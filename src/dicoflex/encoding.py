@@ -19,8 +19,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dicoflex.errors import QueryError, named
-from dicoflex.schema import Feature, Kind, Schema, typed
+from dicoflex.errors import QueryError, SchemaError, named
+from dicoflex.schema import Feature, Level, Schema, dtype_bounds, dtype_of, typed
 
 Values = NDArray[np.float64]
 
@@ -59,11 +59,11 @@ class Encoding:
         values = unit.encode(frame)
         mean, scale = np.zeros(len(schema)), np.ones(len(schema))
         for j, feature in enumerate(schema.features):
-            if feature.is_number:
-                column = values[:, j]
-                mean[j] = np.nanmean(column)
-                deviation = float(np.nanstd(column))
-                scale[j] = deviation if deviation > 0 else 1.0
+            present = values[~np.isnan(values[:, j]), j]
+            if feature.is_number and len(present):
+                _refuse_beyond(feature, present)
+                mean[j] = present.mean()
+                scale[j] = _deviation(present)
         return cls(schema, mean, scale)
 
     # -- frames -------------------------------------------------------------------------------------------------
@@ -78,18 +78,24 @@ class Encoding:
 
     def decode(self, values: Values, index: pd.Index | None = None) -> pd.DataFrame:
         """The frame of a matrix: numbers clipped to their limits and rounded to their grid, dtypes as in training."""
-        columns = {f.name: self._decode_column(j, values[:, j]) for j, f in enumerate(self.schema.features)}
-        return pd.DataFrame(columns, index=index if index is not None else pd.RangeIndex(len(values)), copy=False)
+        rows = pd.RangeIndex(len(values))
+        columns: dict[Hashable, Any] = {}
+        for j, feature in enumerate(self.schema.features):
+            column = self._decode_column(j, values[:, j])
+            # A frame would read a text dtype into an array of objects; it leaves a series as it is.
+            columns[feature.name] = pd.Series(column, rows, dtype=object) if self._dtypes[j] == object else column
+        frame = pd.DataFrame(columns, index=rows, copy=False)
+        return frame if index is None else frame.set_axis(index, axis=0)
 
     def conform(self, frame: pd.DataFrame) -> pd.DataFrame:
         """`frame` with the training columns, order and dtypes; values that already have the dtype stay bit for bit."""
         values = self.encode(frame)
-        columns: dict[Hashable, Any] = {}
+        conformed = frame[self.schema.names].copy()
         for j, feature in enumerate(self.schema.features):
-            column = frame[feature.name]
-            same = column.dtype == self._dtypes[j]
-            columns[feature.name] = column.array if same else self._decode_column(j, values[:, j], clip=False)
-        return pd.DataFrame(columns, index=frame.index)
+            if not _same_dtype(frame[feature.name].dtype, self._dtypes[j]):
+                column = self._decode_column(j, values[:, j], clip=False)
+                conformed[feature.name] = pd.Series(column, frame.index, dtype=self._dtypes[j])
+        return conformed
 
     def check_columns(self, frame: Any) -> None:
         """Refuse rows that lack a training column or bring one of their own."""
@@ -125,7 +131,7 @@ class Encoding:
         keys, uniques = _factorize(column)
         codes = np.empty(len(uniques))
         for i, value in enumerate(uniques):
-            found = lookup.get(typed(value), lookup.get(("any", value)))
+            found = lookup.get(typed(value), lookup.get(("any", value))) if isinstance(value, Level) else None
             if found is None:
                 known = ", ".join(map(repr, feature.levels[:12]))
                 raise QueryError(
@@ -140,7 +146,7 @@ class Encoding:
             return self._level_arrays[j].take(values.astype(np.int64))
         if clip:
             values = np.clip(values, feature.minimum, feature.maximum)
-        if feature.kind is Kind.INTEGER:
+        if feature.is_whole:
             values = np.rint(values)
         dtype = self._dtypes[j]
         if isinstance(dtype, np.dtype) and dtype != object:
@@ -210,7 +216,7 @@ class Encoding:
         return flags
 
     def to_reals(self, values: Values) -> NDArray[np.float32]:
-        """The paper's encoding: standardised numbers and one-hot levels; a number that may be missing has a pair too."""
+        """The paper's encoding: standardised numbers and one-hot levels; one that may be missing has a pair too."""
         reals = np.zeros((len(values), self.n_reals), dtype=np.float32)
         rows = np.arange(len(values))
         for j, (feature, block) in enumerate(zip(self.schema.features, self.blocks, strict=True)):
@@ -225,7 +231,7 @@ class Encoding:
         return reals
 
     def from_reals(self, reals: NDArray[Any]) -> Values:
-        """The matrix nearest to some reals: the largest of a one-hot block; the number unscaled, clipped, on its grid."""
+        """The matrix nearest to some reals: a block's largest; the number unscaled, clipped, on its grid."""
         values = np.empty((len(reals), len(self.schema)))
         for j, (feature, block) in enumerate(zip(self.schema.features, self.blocks, strict=True)):
             part = np.asarray(reals[:, block], dtype=np.float64)
@@ -233,7 +239,7 @@ class Encoding:
                 values[:, j] = part.argmax(axis=1)
                 continue
             number = np.clip(part[:, 0] * self.scale[j] + self.mean[j], feature.minimum, feature.maximum)
-            values[:, j] = np.rint(number) if feature.kind is Kind.INTEGER else number
+            values[:, j] = np.rint(number) if feature.is_whole else number
             if feature.missing:
                 values[part[:, 2] > part[:, 1], j] = np.nan
         return values
@@ -272,24 +278,69 @@ class Encoding:
         return cls(schema, np.asarray(state["mean"], dtype=float), np.asarray(state["scale"], dtype=float))
 
 
+def _deviation(values: Values) -> float:
+    """The standard deviation to divide by; 1 where all values are one, which rounding would make a tiny number."""
+    deviation = float(values.std()) if values.min() < values.max() else 0.0
+    return deviation if deviation > 0.0 else 1.0
+
+
+def _refuse_beyond(feature: Feature, values: Values) -> None:
+    low, high = values.min(), values.max()
+    if low < feature.minimum or high > feature.maximum:
+        raise SchemaError(
+            f"column {feature.name!r} holds {low:g} to {high:g}, beyond its schema's {feature.minimum:g} to "
+            f"{feature.maximum:g}; infer the schema from these rows, or widen it with limits={{...}}"
+        )
+
+
 def _numbers(feature: Feature, column: pd.Series, absent: NDArray[np.bool_]) -> Values:
-    try:
-        values: Values = column.to_numpy(dtype=np.float64, na_value=np.nan)
-    except (TypeError, ValueError):
+    if absent.all():
+        return np.full(len(column), np.nan)
+    if not _holds_numbers(column):
         text = f"column {feature.name!r} is {feature.kind} and holds values that are not numbers (dtype {column.dtype})"
-        raise QueryError(f"{text}; convert it with pd.to_numeric") from None
+        raise QueryError(f"{text}; convert it with pd.to_numeric")
+    values: Values = column.to_numpy(dtype=np.float64, na_value=np.nan)
     present = values[~absent]
     if not np.isfinite(present).all():
         raise QueryError(f"column {feature.name!r} holds infinite numbers; replace them")
-    if feature.kind is Kind.INTEGER and (np.mod(present, 1.0) != 0.0).any():
-        raise QueryError(f"column {feature.name!r} is integer and holds fractions; round them")
+    if feature.is_whole and (np.mod(present, 1.0) != 0.0).any():
+        raise QueryError(f"column {feature.name!r} holds fractions, and training had whole numbers alone; round them")
+    least, greatest = dtype_bounds(dtype_of(feature.dtype))
+    if present.min() < least or present.max() > greatest:
+        far = present.max() if present.max() > greatest else present.min()
+        raise QueryError(
+            f"column {feature.name!r} holds {far:.16g}, and its dtype in training, {feature.dtype}, holds "
+            f"{least:.16g} to {greatest:.16g}; replace it, or fit on a wider dtype"
+        )
     return values
+
+
+NUMBER_OBJECTS = {"integer", "floating", "mixed-integer-float", "decimal", "boolean"}
+
+
+def _holds_numbers(column: pd.Series) -> bool:
+    """Whether the column is of numbers already; text that looks like one, and dates, are not."""
+    values = column.cat.categories if isinstance(column.dtype, pd.CategoricalDtype) else column
+    if values.dtype == object:
+        return pd.api.types.infer_dtype(values, skipna=True) in NUMBER_OBJECTS
+    return pd.api.types.is_numeric_dtype(values.dtype) and not pd.api.types.is_complex_dtype(values.dtype)
+
+
+def _same_dtype(dtype: Any, other: Any) -> bool:
+    """Whether two dtypes are one; pandas holds unordered categories for equal in any order."""
+    if not isinstance(dtype, pd.CategoricalDtype) or not isinstance(other, pd.CategoricalDtype):
+        return bool(dtype == other)
+    same = dtype.ordered == other.ordered and dtype.categories.dtype == other.categories.dtype
+    return same and list(map(typed, dtype.categories)) == list(map(typed, other.categories))
 
 
 def _factorize(column: pd.Series) -> tuple[NDArray[Any], list[Any]]:
     """Codes and plain distinct values; in object columns 1, 1.0 and True are told apart."""
     if column.dtype == object:
         plain = [v.item() if isinstance(v, np.generic) else v for v in column]
+        odd = [v for v in plain if not isinstance(v, Level)]
+        if odd:
+            return np.zeros(len(plain), dtype=np.int64), odd[:1]
         table: dict[Any, int] = {}
         keys = np.array([table.setdefault(typed(v), len(table)) for v in plain], dtype=np.int64)
         return keys, [value for _, value in table]
@@ -307,10 +358,9 @@ def _lookup(levels: tuple[Any, ...]) -> dict[Any, int]:
 
 def _dtype(feature: Feature) -> Any:
     if feature.categories is None:
-        return pd.api.types.pandas_dtype(feature.dtype)
-    return pd.CategoricalDtype(
-        pd.Index(list(feature.categories), dtype=feature.categories_dtype), ordered=feature.ordered
-    )
+        return dtype_of(feature.dtype)
+    inner = dtype_of(feature.categories_dtype or "object")
+    return pd.CategoricalDtype(pd.Index(list(feature.categories), dtype=inner), ordered=feature.ordered)
 
 
 def _level_array(feature: Feature, dtype: Any) -> Any:

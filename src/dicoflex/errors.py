@@ -69,7 +69,7 @@ def named(thing: str, name: object, known: Iterable[object]) -> str:
     >>> named("feature", "agee", ["age", "sex"])
     "feature 'agee' is unknown; did you mean 'age'?"
     """
-    names = [str(k) for k in known]
+    names = {str(k): k for k in known}
     close = get_close_matches(str(name), names, n=1)
-    hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(names[:20])}"
+    hint = f"did you mean {names[close[0]]!r}?" if close else f"known: {', '.join(list(names)[:20])}"
     return f"{thing} {name!r} is unknown; {hint}"

@@ -6,8 +6,8 @@ __all__ = ["DiCoFlex", "load"]
 
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -40,6 +40,7 @@ Ints = NDArray[np.int64]
 
 CANDIDATES = 100
 CHECK_ROUNDS = 5
+UNLIKELY = 0.3
 
 
 class DiCoFlex(BaseEstimator):
@@ -47,7 +48,8 @@ class DiCoFlex(BaseEstimator):
 
     generator: the density to learn: "mixed" (default), or the paper's "maf", "nice", "realnvp", "kde".
     schema: what the columns are; inferred from the rows when None.
-    exponents, k, alpha: p values to train for, neighbours per row, and the weight of frozen features in the distance.
+    exponents, k, alpha: p values to train for, neighbours per row (None: 16 as in the paper; 8 for "mixed"), and the
+    weight of frozen features in the distance.
     masks: lists of features that are frozen together in training; None trains for any subset.
     generator_config, training, fit_config: settings of the parts, as objects or dicts; None takes the defaults.
     max_seconds: a limit on the training time. device: "auto", "cpu" or "cuda".
@@ -67,12 +69,12 @@ class DiCoFlex(BaseEstimator):
         *,
         schema: Schema | None = None,
         exponents: tuple[float, ...] = (0.01, 0.08, 0.25, 1.0, 2.0),
-        k: int = 16,
+        k: int | None = None,
         alpha: float = 10.0,
         masks: Sequence[Sequence[Any]] | None = None,
         generator_config: GeneratorConfig | dict[str, Any] | None = None,
         training: TrainingConfig | dict[str, Any] | None = None,
-        fit_config: dict[str, Any] | None = None,
+        fit_config: FitConfig | dict[str, Any] | None = None,
         max_seconds: float | None = None,
         device: str = "auto",
         random_state: int | None = None,
@@ -123,6 +125,7 @@ class DiCoFlex(BaseEstimator):
         check_frame(X)
         labels, names = _labels(y, len(X))
         setting = self._settings()
+        seed, device = _seed(self.random_state), pick_device(self.device)
         schema = self._schema(X)
         encoding = Encoding.fit(X, schema)
         values = encoding.encode(X)
@@ -130,7 +133,6 @@ class DiCoFlex(BaseEstimator):
         black_box = _black_box(predict_proba, classes, names, encoding)
         probabilities = None if black_box is None else _checked(black_box, values, labels, names)
         confidence = None if probabilities is None else probabilities[np.arange(len(labels)), labels]
-        seed = _seed(self.random_state)
         fitted = self._fit(
             Setting(
                 table=Table(encoding, values, labels, len(names), confidence),
@@ -140,7 +142,7 @@ class DiCoFlex(BaseEstimator):
                 training=setting.training,
                 masks=masks,
                 seed=seed,
-                device=pick_device(self.device),
+                device=device,
                 progress=Progress(self.verbose),
             ),
             black_box,
@@ -153,7 +155,7 @@ class DiCoFlex(BaseEstimator):
             "black_box_calls": 0 if black_box is None else black_box.calls,
             "black_box_rows": 0 if black_box is None else black_box.rows,
             "training_ended": fitted.histories[0].stopped,
-            "held_out_loss": fitted.histories[-1].best,
+            "held_out_loss": _finite(fitted.histories[-1].best),
         }
         self._keep(encoding, names, fitted, setting, facts, np.unique(row_keys(values, 0)), black_box is not None)
         return self
@@ -182,7 +184,7 @@ class DiCoFlex(BaseEstimator):
         self.conditions_ = fitted.conditions
         self.history_ = [{"stage": i, **e} for i, h in enumerate(fitted.histories) for e in h.epochs]
         self.known_ = known
-        self.has_confidence_ = judged and self.generator == "mixed"
+        self.has_confidence_ = judged and fitted.generator.name == "mixed"
         self.report_ = facts | {"confidence": self._confidences()}
         self.n_features_in_ = len(encoding.schema)
         self.feature_names_in_ = np.asarray(encoding.schema.names, dtype=object)
@@ -198,20 +200,19 @@ class DiCoFlex(BaseEstimator):
     def _settings(self) -> _Settings:
         """The settings of all parts, checked."""
         kind = get(self.generator)
-        shared = {"exponents": _exponents(self.exponents), "k": self.k, "alpha": self.alpha}
-        base = DEFAULT_TRAINING if self.generator == "mixed" else PAPER_TRAINING
-        try:
-            fit = FitConfig(**(FIT_DEFAULTS.get(self.generator, {}) | shared | dict(self.fit_config or {})))
-            training = _as(TrainingConfig, self.training, base)
-            if self.max_seconds is not None:
-                training = TrainingConfig(**(training.model_dump() | {"max_seconds": self.max_seconds}))
-            config = _as(kind.Config, self.generator_config, {})
-            if "exponents" in kind.Config.model_fields:
-                config = config.model_copy(update={"exponents": fit.exponents})
-        except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(map(str, first["loc"])) or "settings"
-            raise SettingError(f"setting {where}: {first['msg']} (got {first.get('input')!r})") from None
+        shared = {"exponents": _exponents(self.exponents), "alpha": self.alpha}
+        shared |= {} if self.k is None else {"k": self.k}
+        given = self.fit_config
+        if isinstance(given, FitConfig):
+            given = given.model_dump(exclude_unset=True)
+        fit = _as(FitConfig, given, FIT_DEFAULTS.get(self.generator, {}) | shared)
+        fit = fit.model_copy(update={"exponents": _exponents(fit.exponents)})
+        training = _as(TrainingConfig, self.training, DEFAULT_TRAINING if self.generator == "mixed" else PAPER_TRAINING)
+        if self.max_seconds is not None:
+            training = _as(TrainingConfig, {"max_seconds": self.max_seconds}, training.model_dump())
+        config = _as(kind.Config, self.generator_config, {})
+        if "exponents" in kind.Config.model_fields:
+            config = config.model_copy(update={"exponents": fit.exponents})
         return _Settings(config, training, fit)
 
     def _schema(self, X: pd.DataFrame) -> Schema:
@@ -226,7 +227,7 @@ class DiCoFlex(BaseEstimator):
             return None
         if len(self.masks) == 0:
             raise SettingError("masks is empty; give lists of features, or None for any subset")
-        return np.stack([schema.mask(list(mask)) for mask in self.masks])
+        return np.stack([_mask(schema, mask) for mask in self.masks])
 
     # -- asking -------------------------------------------------------------------------------------------------
 
@@ -277,11 +278,17 @@ class DiCoFlex(BaseEstimator):
         """Exactly `n` draws for every row, as they come: the layout of `Counterfactuals.frame`, nothing selected.
 
         Draws are distinct where the density allows it and never equal to the row. filter: leave out draws that the
-        stand-in for the black box doubts.
+        stand-in for the black box doubts, and the least likely 30 % of a row's draws.
         """
         query = self._query(rows, target, n, p, frozen, confidence, None, random_state)
         rules = self._rules(query, filtered=filter, novel=novel)
         draws = draw(self.generator_, self.encoding_, query.context, query.keys, n, rules, exact=True)
+        without = np.flatnonzero(np.bincount(draws.query, minlength=len(query.frame)) == 0)
+        if len(without):
+            raise QueryError(
+                f"row {query.frame.index[without[0]]!r}: every draw equals the row itself"
+                f"{' or a training row' if novel else ''}; free a feature{' or leave novel out' if novel else ''}"
+            )
         return self._frame(query, draws)
 
     def log_density(
@@ -324,21 +331,22 @@ class DiCoFlex(BaseEstimator):
         self._check_fitted()
         if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
             raise QueryError(f"n must be a whole number of at least 1, got {n!r}")
+        if check is not None and not callable(check):
+            raise BlackBoxError(f"check must be a callable, got {type(check).__name__}; pass clf.predict")
         p = _exponent(p, self.exponents_)
-        names = _names(frozen)
-        for name in names:
-            if name not in self.schema_.names:
-                raise QueryError(named("frozen feature", name, self.schema_.names))
-        values = self.encoding_.encode(rows)
+        names = _names(frozen, self.schema_)
+        seed = _seed(random_state)
+        self.encoding_.check_columns(rows)
         if len(rows) == 0:
             raise QueryError("rows is empty; give at least one row to explain")
+        # Encoded in the training dtypes: a value that changes on the way to float32 is not a change of the draw's.
         frame = self.encoding_.conform(rows)
+        values = self.encoding_.encode(frame)
         mask = np.tile(self.schema_.mask(names), (len(rows), 1))
         self._check_changeable(mask[0])
         targets = self._targets(target, frame, values, check)
         sure = self._confidence(confidence, targets)
         context = Context(values, targets, np.full(len(rows), p), mask, sure)
-        seed = _seed(random_state)
         settings = {"n": int(n), "p": p, "frozen": names, "confidence": confidence, "random_state": seed}
         return _Query(frame, context, row_keys(values, seed), settings)
 
@@ -369,7 +377,7 @@ class DiCoFlex(BaseEstimator):
         if len(wanted) != len(frame):
             raise QueryError(f"target has {len(wanted)} labels for {len(frame)} rows; give one, or one per row")
         for label in wanted:
-            if label not in known:
+            if not isinstance(label, Hashable) or label not in known:
                 raise QueryError(named("target", label, known))
         return np.array([known[label] for label in wanted], dtype=np.int64)
 
@@ -383,23 +391,23 @@ class DiCoFlex(BaseEstimator):
                 "confidence needs a model that was fitted with the default generator and predict_proba=; "
                 "fit(X, y, predict_proba=clf.predict_proba), or leave confidence out"
             )
-        if not 0 <= confidence <= 1:
+        if not _is_number(confidence) or not 0 <= confidence <= 1:
             raise QueryError(f"confidence must lie between 0 and 1, got {confidence!r}")
         for label in np.unique(targets):
             highest = float(conditions.highest[label])
             if confidence > highest + 1e-9:
                 raise QueryError(
-                    f"confidence {confidence:g} is more than the training rows of {self.classes_[label]!r} support; "
-                    f"the highest is {np.floor(highest * 1e4) / 1e4:g}"
+                    f"confidence {confidence:g} is more than the training rows of {_plain(self.classes_[label])!r} "
+                    f"support; the highest is {np.floor(highest * 1e4) / 1e4:g}"
                 )
-        return np.maximum(confidence, np.minimum(conditions.lowest[targets], confidence))
+        return np.full(len(targets), float(confidence))
 
     def _rules(self, query: _Query, *, filtered: bool, novel: bool) -> Rules:
         floor = query.context.confidence
         if not self.has_confidence_:
-            floor = np.maximum(floor, 0.5 if len(self.classes_) == 2 else 0.0)
+            floor = np.maximum(floor, 0.5)
         doubt = self._doubt if filtered else None
-        return Rules(doubt, floor, self.known_ if novel else None)
+        return Rules(doubt, floor, UNLIKELY if filtered else 0.0, self.known_ if novel else None)
 
     def _doubt(self, values: Values, targets: Ints) -> Floats:
         return self.surrogate_.probabilities(values)[np.arange(len(values)), targets]
@@ -416,7 +424,8 @@ class DiCoFlex(BaseEstimator):
         """Draws that `check` confirms; queries that are short get further rounds with fresh keys."""
         kept, refused = [], np.zeros(len(query.frame), dtype=np.int64)
         for round_number in range(CHECK_ROUNDS):
-            labels = check_labels(check, self.encoding_.decode(draws.values), self.classes_.tolist())
+            shown = self._frame(query, draws).reset_index(drop=True)
+            labels = check_labels(check, shown, self.classes_.tolist())
             wanted = np.asarray(self.classes_.astype(object)[query.context.target[draws.query]])
             good = labels == wanted
             np.add.at(refused, draws.query[~good], 1)
@@ -426,12 +435,10 @@ class DiCoFlex(BaseEstimator):
             if len(short) == 0 or round_number == CHECK_ROUNDS - 1:
                 break
             keys = query.keys[short] + np.uint64(round_number + 1)
-            part = Rules(rules.doubt, rules.floor[short], rules.known)
+            part = replace(rules, floor=rules.floor[short])
             fresh = draw(self.generator_, self.encoding_, query.context.take(short), keys, most, part, exact=False)
-            draws = Draws(
-                fresh.values, short[fresh.query], fresh.log_density, fresh.probability, fresh.sure, fresh.repeat
-            )
-        everything = _without_repeats(Draws.join(kept))
+            draws = fresh.of(short)
+        everything = Draws.join(kept).without_repeats()
         return everything, np.ones(len(everything.values)), refused
 
     def _choose(self, query: _Query, draws: Draws, n: int) -> Ints:
@@ -445,22 +452,27 @@ class DiCoFlex(BaseEstimator):
         return np.concatenate(chosen)
 
     def _frame(self, query: _Query, draws: Draws) -> pd.DataFrame:
-        """The draws as a frame; frozen columns are taken from the rows themselves, so they are equal bit for bit."""
+        """The draws as a frame; frozen values and kept numbers are the rows' own, bit for bit, whatever the limits."""
         labels = query.frame.index.to_flat_index()
         number = _numbers_within(draws.query)
         index = pd.MultiIndex.from_arrays(
             [pd.Index(labels.take(draws.query), tupleize_cols=False), number], names=["row", "cf"]
         )
         frame = self.encoding_.decode(draws.values, index)
-        for name in query.settings["frozen"]:
-            frame[name] = query.frame[name].array.take(draws.query)
+        kept = ~self.encoding_.differs(draws.values, query.context.query[draws.query])
+        for j, feature in enumerate(self.schema_.features):
+            if feature.name in query.settings["frozen"] or (feature.is_number and kept[:, j].any()):
+                column = query.frame[feature.name]
+                shown = frame[feature.name].array.copy()
+                shown[kept[:, j]] = column.array.take(draws.query[kept[:, j]])
+                frame[feature.name] = pd.Series(shown, index, dtype=column.dtype)
         return frame
 
     def _result(self, query: _Query, draws: Draws, verdicts: Floats, refused: Ints, novel: bool) -> Counterfactuals:
         frame = self._frame(query, draws)
         own = query.context.query[draws.query]
         before, after = self.encoding_.standardise(own), self.encoding_.standardise(draws.values)
-        valid = pd.array(np.where(np.isnan(verdicts), None, verdicts == 1.0), dtype="boolean")
+        valid = pd.array([None if np.isnan(v) else v == 1.0 for v in verdicts.tolist()], dtype="boolean")
         info = pd.DataFrame(
             {
                 "target": self.classes_[query.context.target[draws.query]],
@@ -507,7 +519,7 @@ class DiCoFlex(BaseEstimator):
     def _content(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         conditions = self.conditions_
         header = {
-            "generator": self.generator,
+            "generator": self.generator_.name,
             "generator_config": self.generator_.config.model_dump(mode="json"),
             "encoding": self.encoding_.state(),
             "classes": [_plain(label) for label in self.classes_],
@@ -531,7 +543,9 @@ def load(path: str | os.PathLike[str]) -> DiCoFlex:
     header, arrays = model_file.read(Path(path))
     try:
         return _restore(header, arrays)
-    except (KeyError, TypeError, AttributeError, IndexError, ValidationError) as error:
+    except ModelFileError:
+        raise
+    except (KeyError, TypeError, AttributeError, IndexError, ValueError, RuntimeError) as error:
         raise ModelFileError(f"{path}: the header does not describe a model ({error}); save the model again") from None
 
 
@@ -546,6 +560,7 @@ def _restore(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> DiCoFle
     generator = kind.restore(encoding, len(names), config, _under("generator", arrays))
     surrogate = restore_surrogate(header["stand_in"], encoding, len(names), _under("stand_in", arrays))
     sure = _under("confidence", arrays)
+    _check_shapes(encoding, len(names), sure, arrays["known"])
     conditions = Conditions(tuple(header["exponents"]), None, sure["lowest"], sure["highest"], sure["usual"])
     settings = _Settings(config, TrainingConfig(), FitConfig(exponents=tuple(header["exponents"])))
     facts = {k: v for k, v in header["report"].items() if k != "confidence"}
@@ -554,6 +569,15 @@ def _restore(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> DiCoFle
         header["has_confidence"],
     )  # fmt: skip
     return model
+
+
+def _check_shapes(encoding: Encoding, n_classes: int, sure: dict[str, NDArray[Any]], known: NDArray[np.uint64]) -> None:
+    """Refuse arrays beside the generator's and the stand-in's own that don't fit the header."""
+    shapes = {"mean": encoding.mean.shape, "scale": encoding.scale.shape}
+    fine = all(shape == (len(encoding.schema),) for shape in shapes.values())
+    fine &= all(sure[name].shape == (n_classes,) for name in ("lowest", "highest", "usual"))
+    if not fine or known.ndim != 1 or known.dtype != np.uint64:
+        raise ModelFileError("the model file's arrays do not fit its header; it is damaged: save the model again")
 
 
 @dataclass(frozen=True)
@@ -574,24 +598,54 @@ class _Settings:
 
 
 PAPER_TRAINING = {"epochs": 1000, "batch_size": 1024, "learning_rate": 1e-4, "patience": 300}
-DEFAULT_TRAINING = {"epochs": 12, "batch_size": 512, "learning_rate": 2e-3, "schedule": "cosine", "patience": 12}
+DEFAULT_TRAINING = {
+    "epochs": 9,
+    "batch_size": 1024,
+    "learning_rate": 4e-3,
+    "schedule": "cosine",
+    "patience": 9,
+    "weight_decay": 0.2,
+}
 FIT_DEFAULTS: dict[str, dict[str, Any]] = {"mixed": {}}
-FIT_DEFAULTS |= {name: {"per_anchor": None, "passes": 8} for name in ("maf", "nice", "realnvp", "kde")}
+FIT_DEFAULTS |= {name: {"k": 16, "passes": 8} for name in ("maf", "nice", "realnvp", "kde")}
 
 
 def _as(kind: Any, given: Any, defaults: dict[str, Any]) -> Any:
     """A config of `kind` from an object, a dict over the defaults, or nothing."""
-    if given is None or isinstance(given, dict):
-        return kind(**(defaults | (given or {})))
-    if not isinstance(given, kind):
+    if isinstance(given, kind):
+        return given
+    if given is not None and not isinstance(given, dict):
         raise SettingError(f"settings must be a {kind.__name__} or a dict, got {type(given).__name__}")
-    return given
+    try:
+        return kind(**(defaults | (given or {})))
+    except ValidationError as error:
+        first = error.errors()[0]
+    where = ".".join(map(str, first["loc"])) or "settings"
+    if first["type"] == "extra_forbidden":
+        raise SettingError(f"{kind.__name__}: {named('setting', where, kind.model_fields)}")
+    raise SettingError(f"setting {where}: {first['msg']}, got {first['input']!r}")
+
+
+def _mask(schema: Schema, names: Any) -> NDArray[np.bool_]:
+    """One of the masks to train for, as a vector over the features."""
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise SettingError(f"masks must be lists of features, got {names!r} among them; write masks=[[{names!r}]]")
+    known = list(names)
+    for name in known:
+        if name not in schema.names:
+            raise SettingError(f"masks: {named('feature', name, schema.names)}")
+    mask = schema.mask(known)
+    if mask.all():
+        raise SettingError(f"the mask {known} freezes every feature, so nothing could change; leave one out")
+    return mask
 
 
 def _labels(y: Any, n_rows: int) -> tuple[Ints, list[Any]]:
     """Class numbers and the sorted labels."""
+    if np.ndim(y) > 1:
+        raise DataError(f"y has {np.ndim(y)} dimensions; give one label per row, such as y.iloc[:, 0] or y.ravel()")
     column = pd.Series(y) if not isinstance(y, pd.Series) else y
-    if column.ndim != 1 or len(column) != n_rows:
+    if len(column) != n_rows:
         raise DataError(f"y has {len(column)} labels for {n_rows} rows; give one label per row")
     if column.isna().any():
         raise DataError(f"y has {int(column.isna().sum())} missing labels; drop those rows")
@@ -628,14 +682,19 @@ def _black_box(
     lacking = [name for name in names if name not in columns]
     if lacking:
         raise SettingError(f"classes= lacks the label {lacking[0]!r} of y; list every column of predict_proba")
+    unseen = [column for i, column in enumerate(columns) if column not in names or column in columns[:i]]
+    if unseen:
+        raise SettingError(
+            f"classes= has {unseen[0]!r} twice, or no row of y has it; fit on rows of every class, each listed once"
+        )
     order = [columns.index(name) for name in names]
 
     def reordered(frame: pd.DataFrame) -> NDArray[np.float64]:
         answer = np.asarray(predict_proba(frame), dtype=np.float64)
         if answer.ndim != 2 or answer.shape[1] != len(columns):
             raise BlackBoxError(f"predict_proba gave shape {answer.shape}, but classes= names {len(columns)} columns")
-        picked = answer[:, order]
-        return picked / np.maximum(picked.sum(axis=1, keepdims=True), 1e-12)
+        picked: NDArray[np.float64] = answer[:, order]
+        return picked
 
     return BlackBox(reordered, encoding, len(names))
 
@@ -646,8 +705,8 @@ def _checked(black_box: BlackBox, values: Values, labels: Ints, names: list[Any]
     agree = float(np.mean(answers.argmax(axis=1) == labels))
     if agree < 0.5:
         raise BlackBoxError(
-            f"predict_proba agrees with y on only {agree:.0%} of the rows: its columns are probably in another order than "
-            f"{names}; pass classes=clf.classes_, and labels that the black box itself gave"
+            f"predict_proba agrees with y on only {agree:.0%} of the rows: its columns are probably in another order "
+            f"than {names}; pass classes=clf.classes_, and labels that the black box itself gave"
         )
     return answers
 
@@ -664,15 +723,24 @@ def _exponents(exponents: Any) -> tuple[float, ...]:
 
 def _exponent(p: Any, trained: tuple[float, ...]) -> float:
     low, high = min(trained), max(trained)
-    if isinstance(p, bool) or not isinstance(p, int | float | np.number) or not low <= p <= high:
+    if not _is_number(p) or not low <= p <= high:
         raise QueryError(f"p must lie in the trained range, {low:g} to {high:g}, got {p!r}")
     return float(p)
 
 
-def _names(frozen: Iterable[Any]) -> list[Any]:
-    if isinstance(frozen, str):
-        raise QueryError(f"frozen must be a list of features, got the text {frozen!r}; write frozen=[{frozen!r}]")
-    return list(dict.fromkeys(frozen))
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
+def _names(frozen: Any, schema: Schema) -> list[Any]:
+    if isinstance(frozen, str) or not isinstance(frozen, Iterable):
+        name = frozen if frozen in schema.names else schema.names[0]
+        raise QueryError(f"frozen must be a list of features, got {frozen!r}; write frozen=[{name!r}]")
+    names = [_plain(name) for name in frozen]
+    for name in names:
+        if name not in schema.names:
+            raise QueryError(named("frozen feature", name, schema.names))
+    return list(dict.fromkeys(names))
 
 
 def _seed(random_state: Any) -> int:
@@ -681,6 +749,11 @@ def _seed(random_state: Any) -> int:
     if isinstance(random_state, bool) or not isinstance(random_state, int | np.integer) or random_state < 0:
         raise SettingError(f"random_state must be a whole number of at least 0 or None, got {random_state!r}")
     return int(random_state)
+
+
+def _finite(loss: float) -> float | None:
+    """The loss, or None where there is none: training was stopped before its first epoch ended."""
+    return loss if np.isfinite(loss) else None
 
 
 def _plain(value: Any) -> Any:
@@ -697,11 +770,6 @@ def _numbers_within(query: Ints) -> Ints:
     return np.arange(len(query)) - np.repeat(start, np.diff(np.append(start, len(query))))
 
 
-def _without_repeats(draws: Draws) -> Draws:
-    _, first = np.unique(row_keys(np.column_stack([draws.query.astype(float), draws.values]), 1), return_index=True)
-    return draws.take(np.sort(first))
-
-
 def _shortfall(query: _Query, draws: Draws, refused: Ints) -> pd.DataFrame:
     """Who got fewer than asked for, and why."""
     n = query.settings["n"]
@@ -715,5 +783,5 @@ def _shortfall(query: _Query, draws: Draws, refused: Ints) -> pd.DataFrame:
             reason = (
                 "no more different rows that pass under these conditions; free a feature, raise p or lower confidence"
             )
-        entries.append((labels[i], n, int(got[i]), reason))
+        entries.append((labels[int(i)], n, int(got[i]), reason))
     return pd.DataFrame(entries, columns=["row", "wanted", "got", "reason"])

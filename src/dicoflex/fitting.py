@@ -7,7 +7,7 @@ on the model's own draws.
 
 from __future__ import annotations
 
-__all__ = ["FitConfig", "Fitted", "fit_judged", "fit_plain"]
+__all__ = ["FitConfig", "Fitted", "Setting", "fit_judged", "fit_plain"]
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from dicoflex.black_box import BlackBox
 from dicoflex.encoding import Values
 from dicoflex.errors import DataError
-from dicoflex.generators.base import Context, Generator, GeneratorConfig, Table
+from dicoflex.generators.base import Generator, GeneratorConfig, Table
 from dicoflex.neighbours import Pool
 from dicoflex.progress import Progress
 from dicoflex.streams import row_keys
@@ -41,22 +41,21 @@ HELD_OUT = 0.1
 class FitConfig(BaseModel):
     """How pairs are made.
 
-    exponents, k, alpha: as in the paper. passes: searches per anchor, each with new conditions. per_anchor: pairs
-    kept of each search. most_anchors: rows that a pass searches for at most. undo_levels: the chance that a change of
-    level is tried to be undone even at the greatest p. rounds: how often the model learns from its own draws.
+    exponents, k, alpha: as in the paper. passes: searches per anchor, each with new conditions. most_anchors: rows
+    that a pass searches for at most. undo_levels: the chance that a change of level is tried to be undone even at the
+    greatest p. rounds: how often the model learns from its own draws, own_draws of them.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     exponents: tuple[float, ...] = Field(default=(0.01, 0.08, 0.25, 1.0, 2.0), min_length=1)
-    k: int = Field(default=16, ge=1)
+    k: int = Field(default=8, ge=1)
     alpha: float = Field(default=10.0, gt=0)
     passes: int = Field(default=6, ge=1)
-    per_anchor: int | None = 8
     most_anchors: int = Field(default=24_000, ge=1)
-    undo_levels: float = Field(default=0.5, ge=0, le=1)
+    undo_levels: float = Field(default=0.55, ge=0, le=1)
     rounds: int = Field(default=1, ge=0)
-    own_draws: int = Field(default=200_000, ge=1)
+    own_draws: int = Field(default=120_000, ge=1)
 
 
 @dataclass
@@ -96,7 +95,7 @@ def fit_plain(setting: Setting) -> Fitted:
     anchors = _anchors(setting, rng)
     with setting.progress.stage("neighbours", config.passes * len(anchors)) as advance:
         for _ in range(config.passes):
-            pairs = teacher.propose(anchors, rng=rng, per_anchor=config.per_anchor, advance=advance)
+            pairs = teacher.propose(anchors, rng=rng, advance=advance)
             seen, unseen = _split(pairs, held)
             parts.append(seen)
             held_parts.append(unseen)
@@ -137,6 +136,8 @@ class _Judged:
         lesson = Lesson(parts, held_out, self.table.values, self.table.values)
         histories = [_train(generator, lesson, setting, "training")]
         for number in range(self.config.rounds):
+            if histories[-1].interrupted:
+                break
             histories.append(self._own_round(generator, parts, held_out, number))
         self._learn_stand_in(first=False)
         assert self.surrogate is not None
@@ -163,20 +164,14 @@ class _Judged:
     def _learn_stand_in(self, *, first: bool) -> None:
         """The stand-in, from all that is known: at first also from crossings of near rows, where pairs will lie."""
         if first and self.black_box is not None:
-            pairs = clamp(self.teacher.propose(_anchors(self.setting, self.rng), rng=self.rng, per_anchor=2))
+            pairs = clamp(self.teacher.propose(_anchors(self.setting, self.rng), rng=self.rng, k=2))
             context, answers = pairs.batch(self.table.values, self.table.values)
             back = self.rng.random(answers.shape) < self.rng.random((len(answers), 1))
             self._ask(np.where(back, context.query, answers), context.target)
         elif not first and self.black_box is None:
             return
         values, answers = np.concatenate(self.seen_values), np.concatenate(self.seen_answers)
-        if first:
-            kinds: tuple[str, ...] = ("mlp", "trees")
-        else:
-            kinds = ("mlp", "trees")
-        self.surrogate, self.agreement = learn(
-            self.table.encoding, values, answers, seed=self.setting.seed, kinds=kinds
-        )
+        self.surrogate, self.agreement = learn(self.table.encoding, values, answers, seed=self.setting.seed)
 
     def _bank(self) -> tuple[list[Pairs], Pairs]:
         """Pairs from the neighbour search, clamped, sparsified by the stand-in and confirmed by the judge."""
@@ -184,7 +179,7 @@ class _Judged:
         parts, held_parts = [], []
         with self.setting.progress.stage("neighbours", self.config.passes * len(anchors)) as advance:
             for _ in range(self.config.passes):
-                pairs = self.teacher.propose(anchors, rng=self.rng, per_anchor=self.config.per_anchor, advance=advance)
+                pairs = self.teacher.propose(anchors, rng=self.rng, advance=advance)
                 seen, unseen = _split(self._confirmed(pairs), self.held)
                 parts.append(seen)
                 held_parts.append(unseen)
@@ -199,8 +194,10 @@ class _Judged:
         likely = self._doubt(answers, context.target) >= context.confidence
         pairs = pairs.take(likely & self.table.encoding.differs(answers, context.query).any(axis=1))
         levels = np.array([not f.is_number for f in self.table.encoding.schema.features])
-        floor = np.where(levels, self.config.undo_levels, 0.0)
-        pairs = sparsify(pairs, values, values, self._doubt, self.config.exponents, floor, self.rng)
+        pairs = sparsify(
+            pairs, values, values, self._doubt,
+            exponents=self.config.exponents, levels=levels, undo_levels=self.config.undo_levels, rng=self.rng,
+        )  # fmt: skip
         if self.black_box is None:
             return pairs
         context, answers = pairs.batch(values, values)
@@ -213,14 +210,15 @@ class _Judged:
         moved = Pairs(own.anchor, own.row + offset, own.kept, own.frozen, own.target, own.p, own.confidence)
         mixed = [Pairs.join([part, share]) for part, share in zip(parts, _shares(moved, len(parts)), strict=True)]
         lesson = Lesson(mixed, held_out, self.table.values, np.concatenate([self.table.values, rows]))
-        return _train(generator, lesson, self.setting, f"own draws {number + 1}", share=0.4)
+        return _train(generator, lesson, self.setting, f"own draws {number + 1}", share=0.3)
 
     def _own_pairs(self, generator: Generator, number: int) -> tuple[Pairs, Values]:
         draws_each = 8
         anchors = self.rng.choice(_train_rows(self.table, self.held), self.config.own_draws // draws_each)
-        seeds = self.teacher.propose(anchors, rng=self.rng, per_anchor=1)
+        seeds = self.teacher.propose(anchors, rng=self.rng, k=1)
         context, _ = seeds.batch(self.table.values, self.table.values)
-        keys = row_keys(context.query, self.setting.seed + 1 + number) + np.arange(len(context), dtype=np.uint64)
+        numbered = np.column_stack([np.arange(len(context), dtype=float), context.query])
+        keys = row_keys(numbered, self.setting.seed + 1 + number)
         values, _ = generator.sample(context, draws_each, keys, 0)
         rows = self.table.encoding.snap(values.reshape(-1, values.shape[2]))
         spread = seeds.take(np.repeat(np.arange(len(seeds)), draws_each))
@@ -268,9 +266,9 @@ def _train_rows(table: Table, held: NDArray[np.bool_]) -> Ints:
 
 
 def _split(pairs: Pairs, held: NDArray[np.bool_]) -> tuple[Pairs, Pairs]:
-    """Pairs of training rows alone, and pairs of held-out rows alone: neither end of the latter was ever seen."""
+    """Pairs to learn from, and pairs of anchors that were never seen: as queries will be."""
     anchor, row = held[pairs.anchor], held[pairs.row]
-    return pairs.take(~anchor & ~row), pairs.take(anchor & row)
+    return pairs.take(~anchor & ~row), pairs.take(anchor & ~row)
 
 
 def _held_out(parts: list[Pairs], training: list[Pairs], rng: np.random.Generator, most: int = 8192) -> Pairs:
@@ -296,6 +294,3 @@ def _train(generator: Generator, lesson: Lesson, setting: Setting, name: str, sh
     return train(
         generator, lesson, training, seed=setting.seed, device=setting.device, progress=setting.progress, name=name
     )
-
-
-__all__ += ["Context", "Setting"]

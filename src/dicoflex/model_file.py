@@ -8,12 +8,13 @@ from __future__ import annotations
 
 __all__ = ["fingerprint", "read", "read_header", "write"]
 
+import contextlib
 import hashlib
 import json
 import os
-import tempfile
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ from dicoflex.errors import ModelFileError
 
 FORMAT = "dicoflex-model"
 VERSION = 1
+ADDED = ("format", "format_version", "fingerprint")
 Arrays = dict[str, NDArray[Any]]
 
 
@@ -30,20 +32,20 @@ def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: Arrays) 
     from safetensors.numpy import save
 
     target = Path(path)
-    full = {"format": FORMAT, "format_version": VERSION, "fingerprint": fingerprint(header, arrays), **header}
-    contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    full = {"format": FORMAT, "format_version": VERSION, "fingerprint": fingerprint(header, arrays), **_own(header)}
+    contiguous = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     data = save(contiguous, metadata={FORMAT: json.dumps(full, allow_nan=False)})
+    temporary = target.parent / f"{target.name}.{uuid4().hex[:8]}.part"
     try:
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
-    except OSError as error:
-        raise ModelFileError(f"{target} can't be written: {error.strerror}; choose a folder that exists") from None
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
+        temporary.write_bytes(data)
         os.replace(temporary, target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    except OSError as error:
+        raise ModelFileError(
+            f"{target} can't be written: {error.strerror}; choose a file in a folder that exists and has room"
+        ) from None
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
@@ -54,10 +56,9 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
     header = read_header(path)
     try:
         arrays = load_file(path)
-    except (SafetensorError, OSError, ValueError) as error:
+    except (SafetensorError, OSError, ValueError, TypeError, KeyError) as error:
         raise ModelFileError(f"{path} is damaged or cut short ({error}); save the model again") from None
-    rest = {k: v for k, v in header.items() if k not in ("format", "format_version", "fingerprint")}
-    if fingerprint(rest, arrays) != header["fingerprint"]:
+    if fingerprint(header, arrays) != header["fingerprint"]:
         raise ModelFileError(
             f"{path} was altered after it was saved: its fingerprint does not match; save the model again"
         )
@@ -75,7 +76,7 @@ def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise ModelFileError(f"{path} can't be read: {error.strerror}; check the path") from None
     try:
         header = json.loads(json.loads(raw)["__metadata__"][FORMAT])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise ModelFileError(
             f"{path} is not a dicoflex model file, or it is cut short; make one with .save()"
         ) from None
@@ -89,9 +90,14 @@ def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 def fingerprint(header: dict[str, Any], arrays: Arrays) -> str:
     """A short hash of the header and all arrays: it names the model in every result."""
-    digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
+    digest = hashlib.sha256(json.dumps(_own(header), sort_keys=True).encode())
     for name in sorted(arrays):
-        array = np.ascontiguousarray(arrays[name])
+        array = np.asarray(arrays[name])
         digest.update(f"{name}{array.dtype}{array.shape}".encode())
         digest.update(array.tobytes())
     return digest.hexdigest()[:16]
+
+
+def _own(header: dict[str, Any]) -> dict[str, Any]:
+    """The writer's part of a header, without the entries that `write` adds."""
+    return {key: value for key, value in header.items() if key not in ADDED}

@@ -134,7 +134,7 @@ def _power(x: float, p: float) -> float:
     x = abs(x)
     if p == 1.0 or x == 0.0:
         return x
-    return np.exp(p * np.log(x))
+    return float(np.exp(p * np.log(x)))
 
 
 @numba.njit(cache=True)

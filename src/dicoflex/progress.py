@@ -17,9 +17,9 @@ class Progress:
 
     @contextmanager
     def stage(self, name: str, total: int) -> Iterator[Callable[..., None]]:
-        """A bar for `total` units; yields `advance(units, note="")`."""
+        """A bar for `total` units; yields `advance(units, note=None)`."""
         if not self.visible:
-            yield lambda units, note="": None
+            yield _silent
             return
         from rich.console import Console
         from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -38,6 +38,12 @@ class Progress:
             task = bars.add_task(name, total=total, note="")
 
             def advance(units: int, note: str | None = None) -> None:
-                bars.update(task, advance=units, **({} if note is None else {"note": note}))
+                if note is not None:
+                    bars.update(task, note=note)
+                bars.advance(task, units)
 
             yield advance
+
+
+def _silent(units: int, note: str | None = None) -> None:
+    """The progress that nobody watches."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-__all__ = ["Draws", "Rules", "draw"]
+__all__ = ["Draws", "Rules", "Verdict", "draw"]
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from enum import IntEnum
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,51 +26,55 @@ class Rules:
     """What a draw must be, besides different from the query.
 
     doubt: encoded rows and their targets to the probability that the stand-in gives the target; None to drop nothing.
-    floor: per query, the least such probability. known: sorted keys of rows that a draw may not equal.
+    floor: per query, the least such probability. unlikely: the share of a query's draws, the least likely ones, that is
+    left out. known: sorted keys of rows that a draw may not equal.
     """
 
     doubt: Callable[[Values, Ints], Floats] | None
     floor: Floats
+    unlikely: float = 0.0
     known: NDArray[np.uint64] | None = None
+
+
+class Verdict(IntEnum):
+    """What the rules say of a draw; a query is served in this order."""
+
+    GOOD = 0
+    UNLIKELY = 1
+    REPEAT = 2
+    DOUBTFUL = 3
 
 
 @dataclass(frozen=True)
 class Draws:
     """Rows drawn, query by query in the order drawn.
 
-    query: which query each row belongs to. sure: whether the row passed all rules; rows that did not stand in only
-    where too few passed. repeat: whether the row equals an earlier one of its query.
+    query: which query each row belongs to. probability: what the stand-in gives the target, NaN where none was asked.
+    verdict: what the rules say of the row, as a number of `Verdict`.
     """
 
     values: Values
     query: Ints
     log_density: Floats
     probability: Floats
-    sure: NDArray[np.bool_]
-    repeat: NDArray[np.bool_]
+    verdict: NDArray[np.int8]
 
     def take(self, index: NDArray[np.int64] | NDArray[np.bool_]) -> Draws:
         """The rows at `index`."""
-        return Draws(
-            self.values[index],
-            self.query[index],
-            self.log_density[index],
-            self.probability[index],
-            self.sure[index],
-            self.repeat[index],
-        )
+        return Draws(*(getattr(self, field.name)[index] for field in fields(self)))
 
     @staticmethod
     def join(parts: list[Draws]) -> Draws:
         """All rows of `parts`."""
-        return Draws(
-            np.concatenate([p.values for p in parts]),
-            np.concatenate([p.query for p in parts]),
-            np.concatenate([p.log_density for p in parts]),
-            np.concatenate([p.probability for p in parts]),
-            np.concatenate([p.sure for p in parts]),
-            np.concatenate([p.repeat for p in parts]),
-        )
+        return Draws(*(np.concatenate([getattr(p, field.name) for p in parts]) for field in fields(Draws)))
+
+    def of(self, queries: Ints) -> Draws:
+        """The same rows, their queries renamed: what was number i is now `queries[i]`."""
+        return replace(self, query=queries[self.query])
+
+    def without_repeats(self) -> Draws:
+        """The rows that no earlier row of the same query equals."""
+        return self.take(~_repeats(self))
 
 
 def draw(
@@ -85,21 +90,18 @@ def draw(
     """`n` rows for each entry of `context`: distinct, none equal to its query, sure ones first.
 
     A query that is short after a round of draws gets further rounds, at most six in all. What then lacks is made up,
-    when `exact`, with rows that failed a rule and then with repeats; otherwise there are fewer. Every query's rows
-    depend on its own draws alone, so batching does not matter.
+    when `exact`, with rows that failed a rule and then with repeats; otherwise there are fewer. A query whose draws
+    all equal it, or a known row, has none. Every query's rows depend on its own draws alone, so batching does not
+    matter.
     """
     size = max(1, CHUNK_CELLS // (2 * n * len(encoding.schema)))
     parts = []
     for low in range(0, len(context), size):
         at = slice(low, low + size)
-        chunk_rules = Rules(rules.doubt, rules.floor[at], rules.known)
+        chunk_rules = replace(rules, floor=rules.floor[at])
         part = _draw_chunk(generator, encoding, context.take(at), keys[at], n, chunk_rules, exact)
-        parts.append(_shift(part, low))
+        parts.append(part.of(np.arange(low, low + len(keys[at]))))
     return Draws.join(parts)
-
-
-def _shift(draws: Draws, by: int) -> Draws:
-    return Draws(draws.values, draws.query + by, draws.log_density, draws.probability, draws.sure, draws.repeat)
 
 
 def _draw_chunk(
@@ -119,8 +121,9 @@ def _draw_chunk(
         fresh = _round(generator, encoding, context, keys, waiting, count, first, rules)
         gathered = fresh if gathered is None else _merge(gathered, fresh)
         first += count
-        enough = np.bincount(gathered.query[gathered.sure], minlength=len(context)) >= n
-        waiting = np.flatnonzero(~enough)
+        # A density with few likely rows would go on for ever: after half of the rounds unlikely ones will do.
+        fine = gathered.verdict <= (Verdict.GOOD if 2 * round_number < MOST_ROUNDS else Verdict.UNLIKELY)
+        waiting = np.flatnonzero(np.bincount(gathered.query[fine], minlength=len(context)) < n)
         if len(waiting) == 0:
             break
     assert gathered is not None
@@ -140,24 +143,28 @@ def _round(
     """One round of draws for the queries `waiting`, judged."""
     part = context.take(waiting)
     values, log_density = generator.sample(part, count, keys[waiting], first)
-    d = values.shape[2]
-    rows = encoding.snap(values.reshape(-1, d))
     query = np.repeat(waiting, count)
+    rows = values.reshape(len(query), -1)
+    # A value that was kept may lie beyond the limits that a new one is held to; it stays as it is.
+    kept = context.frozen[query] | ~encoding.differs(rows, context.query[query])
+    rows = np.where(kept, context.query[query], encoding.snap(rows))
     if log_density is None:
         scored = [
             generator.log_prob(part.take(slice(i, i + 1)).repeat(count), rows[i * count : (i + 1) * count])
             for i in range(len(waiting))
         ]
         log_density = np.concatenate(scored)
-    fine = encoding.differs(rows, context.query[query]).any(axis=1)
+    fine: NDArray[np.bool_] = np.asarray(encoding.differs(rows, context.query[query]).any(axis=1))
     if rules.known is not None:
         fine &= ~_member(row_keys(rows, 0), rules.known)
+    density = log_density.reshape(len(waiting), count)
+    usual = (density >= np.quantile(density, rules.unlikely, axis=1, keepdims=True)).reshape(-1)
+    verdict = np.where(usual, Verdict.GOOD, Verdict.UNLIKELY).astype(np.int8)
     probability = np.full(len(rows), np.nan)
-    sure = fine.copy()
     if rules.doubt is not None:
         probability = rules.doubt(rows, context.target[query])
-        sure &= probability >= rules.floor[query]
-    draws = Draws(rows, query, log_density.reshape(-1), probability, sure, np.zeros(len(rows), dtype=bool))
+        verdict[probability < rules.floor[query]] = Verdict.DOUBTFUL
+    draws = Draws(rows, query, density.reshape(-1), probability, verdict)
     return _mark_repeats(draws.take(np.flatnonzero(fine)))
 
 
@@ -175,24 +182,29 @@ def _merge(old: Draws, fresh: Draws) -> Draws:
 
 
 def _mark_repeats(draws: Draws) -> Draws:
-    """The draws with every row that an earlier one of its query equals marked, and no longer sure."""
+    """The draws with every row that an earlier one of its query equals marked, unless it is doubtful anyway."""
+    repeat = _repeats(draws) & (draws.verdict != Verdict.DOUBTFUL)
+    return replace(draws, verdict=np.where(repeat, Verdict.REPEAT, draws.verdict).astype(np.int8))
+
+
+def _repeats(draws: Draws) -> NDArray[np.bool_]:
     key = row_keys(np.column_stack([draws.query.astype(float), draws.values]), 1)
     _, firsts = np.unique(key, return_index=True)
     repeat = np.ones(len(key), dtype=bool)
     repeat[firsts] = False
-    return Draws(draws.values, draws.query, draws.log_density, draws.probability, draws.sure & ~repeat, repeat)
+    return repeat
 
 
 def _settle(draws: Draws, n_queries: int, n: int, exact: bool) -> Draws:
-    """The first `n` per query: sure rows, then (when `exact`) doubtful ones, then repeats, over and over if need be."""
-    tier = np.where(draws.sure, 0, np.where(draws.repeat, 2, 1))
-    order = np.lexsort((np.arange(len(tier)), tier, draws.query))
+    """The first `n` per query in the order of the verdicts; without `exact`, distinct and undoubted rows only."""
+    if not exact:
+        draws = draws.take(draws.verdict <= Verdict.UNLIKELY)
+    order = np.lexsort((np.arange(len(draws.query)), draws.verdict, draws.query))
     query = draws.query[order]
     start = np.searchsorted(query, np.arange(n_queries + 1))
     rank = np.arange(len(order)) - start[query]
-    chosen = order[rank < n]
-    if not exact:
-        return draws.take(chosen[draws.sure[chosen]])
     have = np.diff(start)
-    index = [order[start[i] + np.arange(n) % have[i]] for i in range(n_queries)] if (have < n).any() else [chosen]
-    return draws.take(np.concatenate(index))
+    if not exact or (have >= n).all():
+        return draws.take(order[rank < n])
+    index = [order[start[i] + np.arange(n) % have[i]] for i in np.flatnonzero(have)]
+    return draws.take(np.concatenate(index) if index else np.zeros(0, dtype=np.int64))

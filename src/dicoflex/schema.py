@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,8 @@ from dicoflex.errors import DataError, SchemaError, named
 Level = bool | int | float | str
 Name = int | str
 
-MAX_EXACT_INTEGER = 2**53
+MAX_EXACT_INTEGER = 2**53 - 1
+MAX_NUMBER = 1e150  # its square, and so a standard deviation, is still finite
 IDENTIFIER_SHARE = 0.9
 IDENTIFIER_ROWS = 50
 MAX_LEVELS = 2000
@@ -55,22 +56,32 @@ class Feature(BaseModel):
     categories: tuple[Level, ...] | None = None
     ordered: bool = False
     categories_dtype: str | None = None
-    missing_object: str = "nan"
+    missing_object: Literal["None", "nan", "NA"] = "nan"
 
     @model_validator(mode="after")
     def _consistent(self) -> Feature:
+        for dtype in (self.dtype, self.categories_dtype):
+            if dtype is not None and not _is_dtype(dtype):
+                raise ValueError(f"feature {self.name!r}: dtype {dtype!r} is unknown")
         if self.kind.is_number:
-            limits_known = self.minimum is not None and self.maximum is not None
-            if not limits_known or self.minimum > self.maximum:  # type: ignore[operator]
+            limits = (self.minimum, self.maximum)
+            if None in limits or not -math.inf < self.minimum <= self.maximum < math.inf:  # type: ignore[operator]
                 raise ValueError(f"feature {self.name!r}: minimum must be at most maximum")
-        elif len({(type(v), v) for v in self.levels}) != len(self.levels):
+        elif len({typed(v) for v in self.levels}) != len(self.levels):
             raise ValueError(f"feature {self.name!r}: levels repeat")
+        elif not {typed(v) for v in self.levels} <= {typed(v) for v in self.categories or self.levels}:
+            raise ValueError(f"feature {self.name!r}: levels must be among the categories")
         return self
 
     @property
     def is_number(self) -> bool:
         """Whether the feature is measured rather than picked from levels."""
         return self.kind.is_number
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether values are whole numbers: by kind, or because the dtype holds no others."""
+        return self.kind is Kind.INTEGER or (self.is_number and pd.api.types.is_integer_dtype(dtype_of(self.dtype)))
 
     @property
     def n_states(self) -> int:
@@ -103,6 +114,12 @@ class Schema(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     features: tuple[Feature, ...]
+
+    @model_validator(mode="after")
+    def _unique(self) -> Schema:
+        if not self.features or len(set(self.names)) < len(self.names):
+            raise ValueError("a schema needs at least one feature, each with a name of its own")
+        return self
 
     @classmethod
     def infer(
@@ -151,7 +168,7 @@ class Schema(BaseModel):
     def position(self, name: Any) -> int:
         """Where `name` stands among the columns; an unknown name is a `SchemaError`."""
         for i, feature in enumerate(self.features):
-            if feature.name == name and isinstance(name, type(feature.name)):
+            if feature.name == name and not isinstance(name, bool):
                 return i
         raise SchemaError(named("feature", name, self.names))
 
@@ -203,7 +220,7 @@ def check_frame(frame: Any) -> None:
     repeated = frame.columns[frame.columns.duplicated()].unique().tolist()
     if repeated:
         raise DataError(f"column names repeat: {repeated}; rename them so that each is unique")
-    odd = [c for c in frame.columns if isinstance(c, bool) or not isinstance(c, (str, int, np.integer))]
+    odd = [c for c in frame.columns if not isinstance(_plain(c), str) and type(_plain(c)) is not int]
     if odd:
         raise DataError(
             f"column names must be text or whole numbers, found {odd[0]!r}; rename with frame.columns = [...]"
@@ -218,17 +235,17 @@ def _describe(
 ) -> Feature:
     """One column's feature, from its dtype and values and from what the caller overrides."""
     _refuse_dtype(column)
-    chosen = _kind_of(column, kind, order)
+    chosen = _kind_of(column, None if kind is None else _known_kind(column, kind), order)
     common = {
         "name": _plain(column.name),
         "kind": chosen,
-        "dtype": str(column.dtype),
+        "dtype": dtype_text(column.dtype),
         "missing": bool(column.isna().any()),
         "missing_object": _missing_object(column),
         **_category_facts(column),
     }
     if chosen.is_number:
-        low, high = _limits(column, limits)
+        low, high = _limits(column, limits, whole=chosen is Kind.INTEGER)
         return Feature(**common, minimum=low, maximum=high)
     if limits is not None:
         raise SchemaError(f"column {column.name!r} is {chosen}: limits are for numbers; drop it from limits")
@@ -237,18 +254,23 @@ def _describe(
     return Feature(**common, levels=levels)
 
 
-def _kind_of(column: pd.Series, kind: Kind | str | None, order: Sequence[Level] | None) -> Kind:
-    if order is not None:
-        if kind is not None and Kind(kind) is not Kind.ORDINAL:
-            raise SchemaError(f"column {column.name!r} has an order and kind {kind!r}: an order makes it ordinal")
-        return Kind.ORDINAL
-    guess = _guess(column)
-    if kind is None:
-        return guess
+def _known_kind(column: pd.Series, kind: Kind | str) -> Kind:
     try:
-        chosen = Kind(kind)
+        return Kind(kind)
     except ValueError:
         raise SchemaError(f"column {column.name!r}: " + named("kind", kind, [k.value for k in Kind])) from None
+
+
+def _kind_of(column: pd.Series, chosen: Kind | None, order: Sequence[Level] | None) -> Kind:
+    if order is not None:
+        if chosen not in (None, Kind.ORDINAL):
+            raise SchemaError(
+                f"column {column.name!r} has an order, which makes it ordinal, and kind {str(chosen)!r}; drop one"
+            )
+        return Kind.ORDINAL
+    guess = _guess(column)
+    if chosen is None:
+        return guess
     if chosen.is_number and not guess.is_number:
         raise SchemaError(
             f"column {column.name!r} holds {column.dtype} values and can't be {chosen}; convert it to numbers first"
@@ -288,7 +310,8 @@ def _refuse_dtype(column: pd.Series) -> None:
         raise DataError(
             f"column {name!r} holds dates or times ({dtype}); turn it into numbers (age in days, month) or drop it"
         )
-    if kinds.is_complex_dtype(dtype) or isinstance(dtype, pd.SparseDtype | pd.IntervalDtype):
+    odd = kinds.is_complex_dtype(dtype) or isinstance(dtype, pd.SparseDtype | pd.IntervalDtype)
+    if odd or not _is_dtype(dtype_text(dtype)):
         raise DataError(f"column {name!r} has dtype {dtype}, which is not supported; convert it to numbers or text")
     if kinds.is_numeric_dtype(dtype) and not kinds.is_bool_dtype(dtype):
         _refuse_numbers(column)
@@ -303,7 +326,12 @@ def _refuse_numbers(column: pd.Series) -> None:
         raise DataError(
             f"column {column.name!r} holds {int(bad.sum())} infinite numbers; replace them with NaN or a limit"
         )
-    if pd.api.types.is_integer_dtype(column.dtype) and np.abs(values).max(initial=0.0) > MAX_EXACT_INTEGER:
+    largest = np.abs(values).max(initial=0.0)
+    if largest > MAX_NUMBER:
+        raise DataError(
+            f"column {column.name!r} holds {largest:g}, beyond {MAX_NUMBER:g}; replace it with NaN or a limit"
+        )
+    if pd.api.types.is_integer_dtype(column.dtype) and largest > MAX_EXACT_INTEGER:
         raise DataError(
             f"column {column.name!r} holds whole numbers beyond 2**53, as identifiers do; drop it or convert it to text"
         )
@@ -312,11 +340,13 @@ def _refuse_numbers(column: pd.Series) -> None:
 
 
 def _refuse_objects(column: pd.Series) -> None:
-    for value in pd.unique(column.dropna()):
+    for value in column.array:
+        if value is None or value is pd.NA:
+            continue
         if not isinstance(value, str | bool | int | float | np.bool_ | np.integer | np.floating):
             raise DataError(
-                f"column {column.name!r} holds a {type(value).__name__} ({value!r}); categories may be text, numbers or "
-                "booleans: convert it with .astype(str)"
+                f"column {column.name!r} holds a {type(value).__name__} ({str(value)[:60]}); categories may be text, "
+                "numbers or booleans: convert it with .astype(str)"
             )
         if isinstance(value, float | np.floating) and math.isinf(value):
             raise DataError(f"column {column.name!r} holds an infinite number; replace it with NaN or a limit")
@@ -336,26 +366,47 @@ def _refuse_identifier(column: pd.Series, n_levels: int, *, overridden: bool) ->
         )
 
 
-def _limits(column: pd.Series, limits: tuple[float, float] | None) -> tuple[float, float]:
+def _limits(column: pd.Series, limits: tuple[float, float] | None, *, whole: bool) -> tuple[float, float]:
     values = column.dropna().to_numpy(dtype=float)
     if len(values) == 0:
         raise DataError(f"column {column.name!r} is a number column without any number; drop it")
     low, high = float(values.min()), float(values.max())
     if limits is None:
         return low, high
-    if not (limits[0] <= low and high <= limits[1]):
+    lowest, highest = _two_numbers(column, limits)
+    if not (lowest <= low and high <= highest):
         raise SchemaError(
-            f"column {column.name!r}: limits {tuple(limits)} are narrower than the values seen, {low:g} to {high:g}"
+            f"column {column.name!r}: limits {lowest:g} to {highest:g} are narrower than the values seen, {low:g} to "
+            f"{high:g}; widen them, or drop the rows beyond"
         )
-    return float(limits[0]), float(limits[1])
+    least, greatest = dtype_bounds(column.dtype)
+    if lowest < least or highest > greatest:
+        raise SchemaError(
+            f"column {column.name!r}: limits {lowest:g} to {highest:g} are beyond what {column.dtype} can hold, "
+            f"{least:g} to {greatest:g}; narrow them, or convert the column"
+        )
+    return (float(math.ceil(lowest)), float(math.floor(highest))) if whole else (lowest, highest)
+
+
+def _two_numbers(column: pd.Series, limits: Any) -> tuple[float, float]:
+    try:
+        lowest, highest = (float(limit) for limit in limits)
+    except (TypeError, ValueError):
+        raise SchemaError(
+            f"column {column.name!r}: limits must be two numbers, (lowest, highest), got {limits!r}"
+        ) from None
+    if not max(abs(lowest), abs(highest)) <= MAX_NUMBER:
+        raise SchemaError(f"column {column.name!r}: limits must be finite, got {lowest:g} to {highest:g}; give numbers")
+    return lowest, highest
 
 
 def _levels(column: pd.Series, order: Sequence[Level] | None) -> tuple[Level, ...]:
     """The levels in their order: given, the dtype's own, or sorted."""
     seen = distinct(column)
     if order is not None:
-        given = tuple(_plain(v) for v in order)
-        absent = [v for v in seen if typed(v) not in {typed(g) for g in given}]
+        given = _ordered(column, order)
+        known = {typed(v) for v in given}
+        absent = [v for v in seen if typed(v) not in known]
         if absent:
             raise SchemaError(f"column {column.name!r}: the order lacks {absent[0]!r}; list every value of the column")
         return given
@@ -363,6 +414,33 @@ def _levels(column: pd.Series, order: Sequence[Level] | None) -> tuple[Level, ..
         present = {typed(v) for v in seen}
         return tuple(v for v in map(_plain, column.dtype.categories) if typed(v) in present)
     return tuple(sorted(seen, key=lambda v: (type(v).__name__, v)))
+
+
+def _ordered(column: pd.Series, order: Sequence[Level]) -> tuple[Level, ...]:
+    """The order as values of the column's own dtype; what the dtype can't hold, or holds twice, is refused."""
+    given = _held(column, list(order))
+    where = f"column {column.name!r}: the order"
+    if given is None:
+        held = f"a value that the column ({column.dtype}) can't hold"
+        raise SchemaError(f"{where} {list(order)} has {held}; list the values of the column, lowest first")
+    if len({typed(v) for v in given}) < len(given):
+        raise SchemaError(f"{where} {list(order)} repeats a value; list each once, lowest first")
+    return given
+
+
+def _held(column: pd.Series, values: list[Any]) -> tuple[Level, ...] | None:
+    """`values` as the column's dtype holds them, or None where it can't."""
+    plain = [_plain(v) for v in values]
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        known = {typed(_plain(v)) for v in column.dtype.categories}
+        return tuple(plain) if all(typed(v) in known for v in plain) else None
+    try:
+        cast = tuple(_plain(v) for v in pd.Series(plain, dtype=column.dtype))
+    except (TypeError, ValueError, OverflowError):
+        return None
+    finite = all(isinstance(v, Level) and not (isinstance(v, float) and not math.isfinite(v)) for v in cast)
+    rounded = pd.api.types.is_float_dtype(column.dtype)
+    return cast if finite and (rounded or list(cast) == plain) else None
 
 
 def distinct(column: pd.Series) -> list[Level]:
@@ -396,13 +474,54 @@ def _category_facts(column: pd.Series) -> dict[str, Any]:
         return {}
     categories = tuple(_plain(v) for v in dtype.categories)
     odd = [v for v in categories if not isinstance(v, str | bool | int | float)]
+    if any(isinstance(v, float) and math.isinf(v) for v in categories):
+        raise DataError(f"column {column.name!r} has an infinite category; replace it with NaN or a limit")
     if odd:
         raise DataError(
-            f"column {column.name!r} has a category {odd[0]!r} of type {type(odd[0]).__name__}; categories may be text, "
-            "numbers or booleans: rename them with .cat.rename_categories(str)"
+            f"column {column.name!r} has a category {odd[0]!r} of type {type(odd[0]).__name__}; categories may be "
+            "text, numbers or booleans: rename them with .cat.rename_categories(str)"
         )
     return {
         "categories": categories,
         "ordered": bool(dtype.ordered),
-        "categories_dtype": str(dtype.categories.dtype),
+        "categories_dtype": dtype_text(dtype.categories.dtype),
     }
+
+
+def dtype_text(dtype: Any) -> str:
+    """The dtype as text that `dtype_of` reads back; pandas' own text does not say how text is stored.
+
+    >>> dtype_text(pd.Series([1, None], dtype="Int64").dtype)
+    'Int64'
+    """
+    text = str(dtype)
+    if isinstance(dtype, pd.StringDtype) and dtype != pd.api.types.pandas_dtype(text):
+        return f"{text}[{dtype.storage}]"
+    if isinstance(dtype, pd.ArrowDtype) and text == "string[pyarrow]":
+        return "utf8[pyarrow]"  # the same type; pandas reads the other name as its own StringDtype
+    return text
+
+
+def dtype_of(text: str) -> Any:
+    """The dtype that `dtype_text` described."""
+    if text.startswith("str["):
+        return pd.StringDtype(text[4:-1], na_value=np.nan)
+    return pd.api.types.pandas_dtype(text)
+
+
+def dtype_bounds(dtype: Any) -> tuple[float, float]:
+    """The least and the greatest number that a column of `dtype` can hold and a float64 can tell apart."""
+    plain = getattr(dtype, "numpy_dtype", dtype)
+    if pd.api.types.is_integer_dtype(plain):
+        held = np.iinfo(plain)
+        return float(max(held.min, -MAX_EXACT_INTEGER)), float(min(held.max, MAX_EXACT_INTEGER))
+    return -float(np.finfo(plain).max), float(np.finfo(plain).max)
+
+
+def _is_dtype(text: str) -> bool:
+    """Whether pandas reads `text` as a dtype; some of Arrow's can't be read back from their text."""
+    try:
+        dtype_of(text)
+    except (TypeError, ValueError, NotImplementedError):
+        return False
+    return True

@@ -19,7 +19,8 @@ def select(
     """The positions of at most `n` candidates, best first.
 
     The first is the best by itself: near the query and likely. Each next one has the greatest
-    `(1 - variety) * merit + variety * distance to the nearest one already taken`, so equals are never taken twice.
+    `(1 - variety) * merit + variety * distance to the nearest one already taken`. Equals are never taken twice, so
+    there may be fewer than `n`.
     """
     if len(candidates) == 0:
         return np.zeros(0, dtype=np.int64)
@@ -28,7 +29,8 @@ def select(
     merit = 1.0 - 0.5 * _rank(distance) - 0.5 * _rank(-log_density)
     between = gower(candidates, candidates, ranges)
     scale = float(between.max()) or 1.0
-    return _greedy(merit, between / scale, min(n, len(candidates)), variety)
+    chosen: NDArray[np.int64] = _greedy(merit, between / scale, min(n, len(candidates)), variety)
+    return chosen
 
 
 def gower(a: Values, b: Values, ranges: Floats) -> Floats:
@@ -75,15 +77,15 @@ def _gower(a, b, ranges, out):  # type: ignore[no-untyped-def]
 def _greedy(merit, between, n, variety):  # type: ignore[no-untyped-def]
     chosen = np.empty(n, dtype=np.int64)
     nearest = np.ones(len(merit))
-    taken = np.zeros(len(merit), dtype=np.bool_)
     for step in range(n):
         best, best_score = -1, -np.inf
         for i in range(len(merit)):
-            if not taken[i]:
+            if nearest[i] > 0.0:
                 score = (1.0 - variety) * merit[i] + variety * (nearest[i] if step > 0 else 0.0)
                 if score > best_score:
                     best, best_score = i, score
-        taken[best] = True
+        if best < 0:
+            return chosen[:step]
         chosen[step] = best
         for i in range(len(merit)):
             nearest[i] = min(nearest[i], between[best, i])

@@ -31,7 +31,8 @@ def row_keys(values: NDArray[np.float64], seed: int) -> NDArray[np.uint64]:
     >>> bool(a[1] == b[0]), bool(a[0] == a[1])
     (True, False)
     """
-    bits = np.ascontiguousarray(values + 0.0).view(np.uint64)
+    # Zero and missing have one pattern of bits each here, whatever sign they came with.
+    bits = np.ascontiguousarray(np.where(np.isnan(values), np.nan, values + 0.0)).view(np.uint64)
     with np.errstate(over="ignore"):
         keys = np.full(len(values), np.uint64(seed % 2**64))
         for j in range(bits.shape[1]):

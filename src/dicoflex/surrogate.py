@@ -8,7 +8,9 @@ from __future__ import annotations
 
 __all__ = ["Forest", "Perceptron", "Surrogate", "learn", "restore"]
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, ClassVar, Protocol
 
 import numba
@@ -16,11 +18,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
+from threadpoolctl import threadpool_limits
 
 from dicoflex.encoding import Encoding, Values
 from dicoflex.errors import ModelFileError
 from dicoflex.training import one_thread
 
+GOOD_ENOUGH = 0.99
 Floats = NDArray[np.float64]
 Arrays = dict[str, NDArray[Any]]
 
@@ -42,19 +46,23 @@ def learn(
 ) -> tuple[Surrogate, float]:
     """The better of two stand-ins, and the share of held-out rows on which it names the black box's class.
 
+    The second is tried only where the first leaves room.
+
     probabilities: the black box's answers for `values`, or one-hot labels where only those are known.
     """
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(values))
     n_held = min(max(len(values) // 8, 1), 20_000)
     held, rest = order[:n_held], order[n_held:] if len(values) > n_held else order
-    makers = {"mlp": Perceptron.learn, "trees": Forest.learn}
+    makers: dict[str, Callable[..., Surrogate]] = {"mlp": Perceptron.learn, "trees": Forest.learn}
     best: tuple[Surrogate, float] | None = None
     for kind in kinds:
-        model: Surrogate = makers[kind](encoding, values[rest], probabilities[rest], seed)
+        model = makers[kind](encoding, values[rest], probabilities[rest], seed)
         agreement = float(np.mean(model.probabilities(values[held]).argmax(1) == probabilities[held].argmax(1)))
         if best is None or agreement > best[1]:
             best = model, agreement
+        if agreement >= GOOD_ENOUGH:
+            break
     assert best is not None
     return best
 
@@ -67,7 +75,7 @@ def restore(kind: str, encoding: Encoding, n_classes: int, arrays: Arrays) -> Su
     try:
         model: Surrogate = makers[kind].from_arrays(encoding, arrays)
         shape = model.probabilities(np.zeros((1, len(encoding.schema)))).shape
-    except (KeyError, ValueError, IndexError) as error:
+    except (KeyError, ValueError) as error:
         raise ModelFileError(f"the model file's stand-in is damaged: {error}") from None
     if shape != (1, n_classes):
         raise ModelFileError("the model file's stand-in has another number of classes than its header")
@@ -96,14 +104,15 @@ class Perceptron:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             widths = [encoding.n_reals, *cls.WIDTHS, probabilities.shape[1]]
-            linear = [torch.nn.Linear(a, b) for a, b in zip(widths[:-1], widths[1:], strict=True)]
+            linear = [torch.nn.Linear(a, b) for a, b in pairwise(widths)]
         net = torch.nn.Sequential(linear[0], torch.nn.ReLU(), linear[1], torch.nn.ReLU(), linear[2])
         optimizer = torch.optim.AdamW(net.parameters(), lr=4e-3, weight_decay=1e-3)
-        plan = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, cls.STEPS)
+        steps = min(cls.STEPS, 300 + len(values) // 10)
+        plan = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
         reals = torch.from_numpy(_bounded(encoding.to_reals(values)))
         wanted = torch.from_numpy(probabilities.astype(np.float32))
         with one_thread():
-            for _ in range(cls.STEPS):
+            for _ in range(steps):
                 index = torch.from_numpy(rng.integers(len(values), size=cls.BATCH))
                 loss = torch.nn.functional.cross_entropy(net(reals[index]), wanted[index])
                 optimizer.zero_grad(set_to_none=True)
@@ -131,8 +140,12 @@ class Perceptron:
     def from_arrays(cls, encoding: Encoding, arrays: Arrays) -> Perceptron:
         """The perceptron with these weights."""
         layers = [(arrays[f"weight{i}"], arrays[f"bias{i}"]) for i in range(3)]
-        if layers[0][0].shape[0] != encoding.n_reals:
-            raise ValueError("its input does not fit the schema")
+        width = encoding.n_reals
+        for weight, bias in layers:
+            fits = weight.ndim == 2 and weight.shape == (width, *bias.shape)
+            if not fits or weight.dtype != np.float32 or bias.dtype != np.float32:
+                raise ValueError("its layers do not fit the schema or each other")
+            width = bias.size
         return cls(encoding, layers)
 
 
@@ -172,7 +185,7 @@ def _softmax(scores: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Forest:
-    """Boosted trees as five flat arrays: a node goes left where its feature is at most its threshold.
+    """Boosted trees as flat arrays: a node goes left where its feature is at most its threshold.
 
     start: the first node of each tree; trees of one round stand together, one per score.
     """
@@ -188,21 +201,25 @@ class Forest:
     baseline: Floats
 
     ROUNDS: ClassVar[int] = 120
-    MOST_ROWS: ClassVar[int] = 150_000
+    MOST_ROWS: ClassVar[int] = 100_000
 
     @classmethod
-    def learn(cls, encoding: Encoding, values: Values, probabilities: Floats, seed: int) -> Forest:
+    def learn(cls, encoding: Encoding, values: Values, probabilities: Floats, seed: int) -> Forest:  # noqa: ARG003
         """Trees fitted by scikit-learn; a soft answer counts as every label, weighted by its probability."""
         rng = np.random.default_rng(seed)
         if len(values) > cls.MOST_ROWS:
             few = rng.choice(len(values), cls.MOST_ROWS, replace=False)
             values, probabilities = values[few], probabilities[few]
-        row, label = np.nonzero(probabilities > 0.02)
+        counted = probabilities > 0.02
+        counted[0] = True  # so that the trees know of every class, also of one that no row has
+        row, label = np.nonzero(counted)
         booster = HistGradientBoostingClassifier(
             max_iter=cls.ROUNDS, max_leaf_nodes=31, learning_rate=0.15, min_samples_leaf=10, early_stopping=False,
-            random_state=seed,
+            random_state=seed % 2**32,
         )  # fmt: skip
-        booster.fit(values[row], label, sample_weight=probabilities[row, label])
+        # Threads that wait for each other make small fits many times slower on a busy machine.
+        with threadpool_limits(limits=1, user_api="openmp"):
+            booster.fit(values[row], label, sample_weight=np.maximum(probabilities[row, label], 1e-6))
         return cls._export(booster)
 
     @classmethod
@@ -248,28 +265,35 @@ class Forest:
     @classmethod
     def from_arrays(cls, encoding: Encoding, arrays: Arrays) -> Forest:
         """The forest with these arrays, refused where a node points outside of them."""
+        for name, dtype in FOREST_ARRAYS.items():
+            if arrays[name].dtype != dtype or arrays[name].ndim != 1:
+                raise ValueError(f"its array {name!r} is not a list of {dtype.__name__}")
         forest = cls(**{name: arrays[name] for name in FOREST_ARRAYS})
-        n = len(forest.feature)
-        inner = forest.feature >= 0
-        links = np.concatenate([forest.left[inner], forest.right[inner], forest.start])
-        own = np.flatnonzero(inner)
-        forward = (forest.left[inner] > own).all() and (forest.right[inner] > own).all()
-        sizes = {
-            len(forest.threshold),
-            len(forest.missing_left),
-            len(forest.left),
-            len(forest.right),
-            len(forest.value),
-            n,
-        }
-        if len(sizes) != 1 or not forward or (links < 0).any() or (links >= n).any():
+        nodes = (forest.feature, forest.threshold, forest.missing_left, forest.left, forest.right, forest.value)
+        if len({len(array) for array in nodes}) != 1 or len(forest.baseline) == 0 or not forest._well_linked():
             raise ValueError("its trees are not well formed")
         if (forest.feature >= len(encoding.schema)).any():
             raise ValueError("its trees ask for a feature that the schema does not have")
         return forest
 
+    def _well_linked(self) -> bool:
+        """Whether every link stays inside the arrays and points forward, so that each walk ends."""
+        inner = np.flatnonzero(self.feature >= 0)
+        links = np.concatenate([self.left[inner], self.right[inner]])
+        inside = (links < len(self.feature)).all() and ((self.start >= 0) & (self.start < len(self.feature))).all()
+        return bool(inside and (links > np.tile(inner, 2)).all())
 
-FOREST_ARRAYS = ("start", "feature", "threshold", "missing_left", "left", "right", "value", "baseline")
+
+FOREST_ARRAYS: dict[str, type[np.generic]] = {
+    "start": np.int64,
+    "feature": np.int32,
+    "threshold": np.float64,
+    "missing_left": np.bool_,
+    "left": np.int32,
+    "right": np.int32,
+    "value": np.float64,
+    "baseline": np.float64,
+}
 
 
 @numba.njit(cache=True, parallel=True)

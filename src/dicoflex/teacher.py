@@ -23,6 +23,7 @@ from dicoflex.neighbours import Pool, nearest
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+LEVELS_LATER = 0.7
 Judge = Callable[[Values, Ints], Floats]
 """Encoded rows and targets to the probability of each row's target."""
 
@@ -105,10 +106,10 @@ class Teacher:
         anchors: Ints,
         *,
         rng: np.random.Generator,
-        per_anchor: int | None = None,
+        k: int | None = None,
         advance: Callable[[int], None] | None = None,
     ) -> Pairs:
-        """Pairs of each anchor with its nearest rows (or `per_anchor` of them at random), as in the paper's algorithm."""
+        """Pairs of each anchor with its nearest rows, `k` of them or the teacher's own: the paper's algorithm."""
         table = self.table
         target = _other_class(table.labels, anchors, table.n_classes, rng)
         p, mask, confidence = self.conditions.draw(target, table.values.shape[1], rng)
@@ -119,11 +120,11 @@ class Teacher:
             p=p,
             mask=mask,
             confidence=confidence,
-            k=self.k,
+            k=k or self.k,
             alpha=self.alpha,
             advance=advance,
         )
-        which, rank = _ranks(found.rows, per_anchor, rng)
+        which, rank = np.nonzero(found.rows >= 0)
         return Pairs(
             anchor=anchors[which].astype(np.int32),
             row=found.rows[which, rank].astype(np.int32),
@@ -147,18 +148,22 @@ def sparsify(
     anchors: Values,
     rows: Values,
     judge: Judge,
+    *,
     exponents: tuple[float, ...],
-    floor: Floats,
+    levels: NDArray[np.bool_],
+    undo_levels: float,
     rng: np.random.Generator,
 ) -> Pairs:
-    """The pairs with needless changes undone, one feature at a time in random order, while the judge stays confident.
+    """The pairs with needless changes undone, one feature at a time, while the judge stays confident.
 
-    A change is tried with a chance that grows from 0 at the greatest exponent to 1 at the least, linear in log p.
+    A change is tried with a chance that grows from 0 at the greatest exponent to 1 at the least, linear in log p; a
+    change of one of the `levels` with a chance of at least `undo_levels`. Numbers mostly come before levels.
     """
     context, answers = pairs.batch(anchors, rows)
     differs = (answers != context.query) & ~(np.isnan(answers) & np.isnan(context.query))
-    chance = np.maximum(_eagerness(context.p, exponents)[:, None], floor)
-    order = np.where(differs & (rng.random(differs.shape) < chance), rng.random(differs.shape), np.inf)
+    chance = np.maximum(_eagerness(context.p, exponents)[:, None], undo_levels * levels)
+    late = LEVELS_LATER * levels
+    order = np.where(differs & (rng.random(differs.shape) < chance), rng.random(differs.shape) + late, np.inf)
     turn = np.argsort(order, axis=1)
     kept = pairs.kept.copy()
     changes = differs.sum(axis=1)
@@ -182,7 +187,8 @@ def _eagerness(p: Floats, exponents: tuple[float, ...]) -> Floats:
     low, high = np.log(min(exponents)), np.log(max(exponents))
     if low == high:
         return np.full(len(p), 0.0 if high >= 0 else 1.0)
-    return np.clip((high - np.log(p)) / (high - low), 0.0, 1.0)
+    eagerness: Floats = np.clip((high - np.log(p)) / (high - low), 0.0, 1.0)
+    return eagerness
 
 
 def _random_masks(n: int, d: int, rng: np.random.Generator) -> NDArray[np.bool_]:
@@ -201,15 +207,5 @@ def _other_class(labels: Ints, anchors: Ints, n_classes: int, rng: np.random.Gen
     np.fill_diagonal(weight, 0.0)
     cumulative = np.cumsum(weight / weight.sum(axis=1, keepdims=True), axis=1)
     u = rng.random(len(anchors)) * (1 - 1e-12)
-    return (u[:, None] >= cumulative[labels[anchors]]).sum(axis=1)
-
-
-def _ranks(rows: Ints, per_anchor: int | None, rng: np.random.Generator) -> tuple[Ints, Ints]:
-    """Which (anchor, rank) entries become pairs."""
-    chosen = rows >= 0
-    if per_anchor is not None and per_anchor < rows.shape[1]:
-        shuffled = np.where(chosen, rng.random(rows.shape), np.inf)
-        rank = shuffled.argsort(axis=1).argsort(axis=1)
-        chosen &= rank < per_anchor
-    which, rank = np.nonzero(chosen)
-    return which, rank
+    chosen: Ints = (u[:, None] >= cumulative[labels[anchors]]).sum(axis=1)
+    return chosen

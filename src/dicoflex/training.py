@@ -16,6 +16,7 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field
 
 from dicoflex.encoding import Values
+from dicoflex.errors import SettingError
 from dicoflex.generators.base import Generator
 from dicoflex.progress import Progress
 from dicoflex.teacher import Pairs
@@ -31,6 +32,7 @@ class TrainingConfig(BaseModel):
     learning_rate: float = Field(default=1e-4, gt=0)
     schedule: Literal["constant", "cosine"] = "constant"
     patience: int = Field(default=300, ge=1)
+    weight_decay: float = Field(default=0.0, ge=0)
     max_seconds: float | None = Field(default=None, gt=0)
 
 
@@ -40,11 +42,12 @@ class History:
 
     epochs: list[dict[str, float]] = field(default_factory=list)
     stopped: str = "all epochs done"
+    interrupted: bool = False
 
     @property
     def best(self) -> float:
         """The least held-out loss."""
-        return min((e["held_out"] for e in self.epochs), default=math.inf)
+        return min((e["held_out"] for e in self.epochs if not math.isnan(e["held_out"])), default=math.inf)
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,7 @@ def train(
         try:
             loop.run(advance)
         except KeyboardInterrupt:
+            loop.history.interrupted = True
             loop.history.stopped = "interrupted; the best weights so far were kept"
     loop.restore_best()
     generator.to(torch.device("cpu"))
@@ -90,11 +94,13 @@ class _Loop:
     ) -> None:
         self.generator, self.lesson, self.config = generator, lesson, config
         self.parameters = list(generator.parameters())
-        self.optimizer = torch.optim.Adam(self.parameters, lr=config.learning_rate, fused=True)
+        self.optimizer = torch.optim.AdamW(
+            self.parameters, lr=config.learning_rate, weight_decay=config.weight_decay, fused=True
+        )
         self.order = np.random.default_rng(seed)
         self.noise = torch.Generator(device=device).manual_seed(seed)
         self.history = History()
-        self.best = [p.detach().clone() for p in self.parameters]
+        self.best = self._weights()
         self.best_loss, self.best_epoch = math.inf, -1
         self.started = time.monotonic()
         self.steps = 0
@@ -166,9 +172,11 @@ class _Loop:
         seconds = time.monotonic() - self.started
         self.history.epochs.append({"epoch": epoch, "loss": loss, "held_out": held_out, "seconds": seconds})
         if held_out < self.best_loss:
-            self.best_loss, self.best_epoch = held_out, epoch
-            for kept, now in zip(self.best, self.parameters, strict=True):
-                kept.copy_(now.detach())
+            # In one assignment, so that an interruption can't leave weights of two epochs.
+            self.best, self.best_loss, self.best_epoch = self._weights(), held_out, epoch
+
+    def _weights(self) -> list[torch.Tensor]:
+        return [p.detach().clone() for p in self.parameters]
 
     def restore_best(self) -> None:
         if self.best_epoch < 0:
@@ -198,7 +206,19 @@ def one_thread() -> Iterator[None]:
 
 
 def pick_device(device: Any) -> torch.device:
-    """The device to train on: "auto" takes CUDA where there is one."""
+    """The device to train on: "auto" takes CUDA where there is one.
+
+    >>> pick_device("cpu")
+    device(type='cpu')
+    """
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    return torch.device(device)
+    try:
+        chosen = torch.device(device)
+    except (RuntimeError, TypeError):
+        raise SettingError(f"device {device!r} is unknown; use 'auto', 'cpu' or 'cuda'") from None
+    if chosen.type not in ("cpu", "cuda"):
+        raise SettingError(f"device {device!r} is not supported; use 'auto', 'cpu' or 'cuda'")
+    if chosen.type == "cuda" and not torch.cuda.is_available():
+        raise SettingError(f"device is {device!r}, but this machine offers no CUDA; use 'auto' or 'cpu'")
+    return chosen

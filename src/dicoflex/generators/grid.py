@@ -1,12 +1,13 @@
 """Cells: each feature's values cut into finitely many states, without losing any value.
 
-A picked feature has a cell per level. A number has, in order of size, cells of three sorts that share no value and
-leave none out between the least and the greatest:
+A picked feature has a cell per level. A number has, in order of size, cells of three sorts that share no value:
 
 - an *atom*: one value that repeats in the data (0 in capital gain, round amounts);
 - a *run*: equally spaced values (whole numbers, cents), each as likely as the others of its cell;
 - an *interval*: a stretch of the real line with constant density.
 
+Together they hold every value of the training rows. A continuous feature's leave out nothing between its limits; a
+spaced one's leave out stretches that no row lies in, and one with few values has an atom for each and nothing else.
 Probabilities over cells are therefore a piecewise linear distribution function with jumps where the data has jumps.
 A number that may be missing has one more cell for that.
 """
@@ -18,6 +19,7 @@ __all__ = ["Grid"]
 import heapq
 from dataclasses import dataclass, fields
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -25,7 +27,6 @@ from numpy.typing import NDArray
 
 from dicoflex.encoding import Encoding, Values
 from dicoflex.errors import ModelFileError
-from dicoflex.schema import Kind
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -59,8 +60,7 @@ class Grid:
             column = values[:, j]
             if feature.is_number:
                 limits = (float(feature.minimum or 0.0), float(feature.maximum or 0.0))
-                whole = feature.kind is Kind.INTEGER
-                found, step, decimals = _number_cells(column[~np.isnan(column)], limits, whole, max_cells)
+                found, step, decimals = _number_cells(column[~np.isnan(column)], limits, feature.is_whole, max_cells)
                 found += [(np.nan, np.nan, 1)] * feature.missing
             else:
                 found, step, decimals = [(float(c), float(c), 1) for c in range(feature.n_states)], 1.0, 0
@@ -68,7 +68,7 @@ class Grid:
             steps.append(step)
             digits.append(decimals)
         offset = np.cumsum([0, *map(len, cells)])
-        low, high, count = (np.array(column) for column in zip(*sum(cells, []), strict=True))
+        low, high, count = (np.array(column) for column in zip(*chain.from_iterable(cells), strict=True))
         return cls(offset, low, high, count.astype(np.int64), np.array(steps), np.array(digits, dtype=np.int64))
 
     @property
@@ -124,12 +124,14 @@ class Grid:
         at = self.offset[:-1] + cell
         low, high = self.low[at], self.high[at]
         inside = (values >= low) & (values <= high)
-        steps = np.where(self.step > 0, self.step, 1.0)
-        off = np.abs((values - low) / steps - np.rint((values - low) / steps)) > 1e-6
-        return np.isnan(values) & np.isnan(low) | inside & ~(off & (self.step > 0))
+        scale, step = 10.0**self.decimals, np.where(self.step > 0, self.step, 1.0)
+        drawn = np.rint((low + np.rint((values - low) / step) * step) * scale) / scale
+        absent = np.isnan(values) & np.isnan(low)
+        held: NDArray[np.bool_] = absent | (inside & ((self.count[at] < 2) | (drawn == values)))
+        return held
 
     def log_size(self, cell: Ints, query: Values) -> Floats:
-        """Minus the log density inside each cell: log of its width, or of how many values it has besides the query's."""
+        """Minus the log density inside each cell: log of its width, or of its values besides the query's."""
         at = self.offset[:-1] + cell
         own, _ = self.locate(query)
         besides = self.count[at] - ((own == cell) & self.holds(query, own))
@@ -140,8 +142,8 @@ class Grid:
         """For each value of a query: how many cells hold something besides it."""
         own, _ = self.locate(query)
         at = self.offset[:-1] + own
-        alone = (self.count[at] == 1) & self.holds(query, own)
-        return self.size - alone
+        others: Ints = self.size - ((self.count[at] == 1) & self.holds(query, own))
+        return others
 
     def state(self) -> dict[str, NDArray[np.float64] | Ints]:
         """The arrays that a model file keeps."""
@@ -154,8 +156,9 @@ class Grid:
             grid = cls(*(state[f"grid.{field.name}"] for field in fields(cls)))
         except KeyError as error:
             raise ModelFileError(f"the model file lacks the array {error}") from None
-        cells = {len(grid.low), len(grid.high), len(grid.count), grid.n_cells}
-        if len(cells) != 1 or {grid.n_features, len(grid.step), len(grid.decimals)} != {n_features}:
+        shapes = {grid.low.shape, grid.high.shape, grid.count.shape}
+        sizes = {grid.step.shape, grid.decimals.shape, (len(grid.offset) - 1,)}
+        if sizes != {(n_features,)} or shapes != {(grid.n_cells,)} or (grid.size < 1).any() or grid.offset[0] != 0:
             raise ModelFileError("the model file's cells do not fit its schema; it is damaged or was altered")
         return grid
 
@@ -165,10 +168,16 @@ Cell = tuple[float, float, int]
 
 def _number_cells(values: Floats, limits: tuple[float, float], whole: bool, most: int) -> tuple[list[Cell], float, int]:
     """The cells of one number feature, and its spacing and digits."""
+    if len(values) == 0:
+        return [(*limits, _count(*limits, float(whole)))], float(whole), 0
     step, decimals = _spacing(values, whole)
     distinct, counts = np.unique(values, return_counts=True)
     if step > 0 and len(distinct) <= most and limits == (distinct[0], distinct[-1]):
         return [(float(v), float(v), 1) for v in distinct], step, decimals
+    if not np.array_equal(values, np.round(values, decimals)):
+        step, decimals = 0.0, 0  # nearly spaced, as 0.1 + 0.2 is: no run would hit the values themselves
+    if step > 0:
+        limits = _aligned(limits, distinct, step, decimals)
     share = max(MIN_CELL, len(values) / most)
     atoms = distinct[counts >= share]
     rest = values[~np.isin(values, atoms)]
@@ -186,15 +195,31 @@ def _spacing(values: Floats, whole: bool) -> tuple[float, int]:
 
     Fractions count as spaced when they have few digits and repeat: prices in cents, not measurements.
     """
+    if not whole and np.all(np.mod(values, 1.0) == 0.0):
+        return 0.0, 0  # whole by chance, or said to be continuous
     for decimals in range(1 if whole else MAX_DECIMALS + 1):
         scaled = values * 10.0**decimals
         if np.abs(scaled).max(initial=0.0) < 2**53 and np.all(np.abs(scaled - np.rint(scaled)) < 1e-6):
             points = np.unique(np.rint(scaled).astype(np.int64))
-            if not whole and decimals > 0 and len(points) > 0.5 * len(values):
+            if decimals > 0 and len(points) > 0.5 * len(values):
                 return 0.0, 0
             step = np.gcd.reduce(np.diff(points)) if len(points) > 1 else 1
             return float(step) / 10.0**decimals, decimals
     return 0.0, 0
+
+
+def _aligned(limits: tuple[float, float], values: Floats, step: float, decimals: int) -> tuple[float, float]:
+    """The limits moved inwards to the values' spacing."""
+    below = np.floor(round((values[0] - limits[0]) / step, 6))
+    above = np.floor(round((limits[1] - values[-1]) / step, 6))
+    return round(float(values[0] - below * step), decimals), round(float(values[-1] + above * step), decimals)
+
+
+def _count(low: float, high: float, step: float) -> int:
+    """How many values a cell holds; 0 where it is an interval."""
+    if low == high:
+        return 1
+    return round((high - low) / step) + 1 if step else 0
 
 
 def _gaps(limits: tuple[float, float], atoms: Floats, step: float, decimals: int) -> list[tuple[float, float]]:
@@ -226,7 +251,7 @@ def _split(low: float, high: float, values: Floats, step: float, decimals: int, 
         )
         cut = _cut(inside, left, right, step, decimals) if wanted and len(inside) >= MIN_CELL else None
         if cut is None:
-            done.append((left, right, round((right - left) / step) + 1 if step else 0))
+            done.append((left, right, _count(left, right, step)))
             continue
         end, begin = cut
         middle = first + int(np.searchsorted(inside, end, side="right"))

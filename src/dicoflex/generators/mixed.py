@@ -57,7 +57,8 @@ class Mixed:
 
     def __init__(self, grid: Grid, n_classes: int, config: MixedConfig) -> None:
         self.grid = grid
-        self.config = config
+        self.config: GeneratorConfig = config
+        self.exponents, self.confidences = config.exponents, config.confidences
         self.n_classes = n_classes
         self.net = _Net(grid, n_classes, config)
 
@@ -99,7 +100,7 @@ class Mixed:
         self.net.to(device)
         return self
 
-    def loss(self, context: Context, answers: Values, generator: torch.Generator) -> torch.Tensor:
+    def loss(self, context: Context, answers: Values, generator: torch.Generator) -> torch.Tensor:  # noqa: ARG002
         """The mean negative log probability of the answers' states.
 
         What is left out, the density inside the cells, does not depend on any weight. Nothing is noised, so
@@ -125,7 +126,8 @@ class Mixed:
     def _alone(self, query: Values, own: Ints) -> NDArray[np.bool_]:
         """Where the query's own cell holds nothing but the query's value."""
         at = self.grid.offset[:-1] + own
-        return (self.grid.count[at] == 1) & self.grid.holds(query, own)
+        alone: NDArray[np.bool_] = (self.grid.count[at] == 1) & self.grid.holds(query, own)
+        return alone
 
     def _log_prob(self, context: Context, answers: Values) -> Floats:
         with torch.no_grad():
@@ -169,8 +171,8 @@ class Mixed:
     def _settings(self, context: Context) -> NDArray[np.float32]:
         """Everything but the query as one row of weights: frozen, target, and where p and c lie among their knots."""
         target = np.eye(self.n_classes)[context.target]
-        p = _knots(np.log(context.p), np.log(self.config.exponents))
-        confidence = _knots(context.confidence, self.config.confidences)
+        p = _knots(np.log(context.p), np.log(self.exponents))
+        confidence = _knots(context.confidence, self.confidences)
         return np.concatenate([context.frozen, target, p, confidence], axis=1).astype(np.float32)
 
 
@@ -184,7 +186,8 @@ def _closed(kept: NDArray[np.bool_], stuck: NDArray[np.bool_]) -> NDArray[np.boo
     free = ~stuck
     last = free & (np.cumsum(free[:, ::-1], axis=1)[:, ::-1] == 1)
     changed_before = np.cumsum(free & ~kept, axis=1) - (free & ~kept) > 0
-    return last & ~changed_before
+    closed: NDArray[np.bool_] = last & ~changed_before
+    return closed
 
 
 def _knots(values: Floats, knots: Any) -> Floats:
@@ -204,7 +207,7 @@ class _Running(torch.autograd.Function):
         return x
 
     @staticmethod
-    def backward(ctx: Any, *grads: torch.Tensor) -> torch.Tensor:
+    def backward(_: Any, *grads: torch.Tensor) -> torch.Tensor:
         grad = grads[0].clone()
         for j in range(len(grad) - 2, -1, -1):
             grad[j] += grad[j + 1]
@@ -220,6 +223,7 @@ class _Net(nn.Module):
 
     padding: torch.Tensor
     offset: torch.Tensor
+    slope_offset: torch.Tensor
 
     def __init__(self, grid: Grid, n_classes: int, config: MixedConfig) -> None:
         super().__init__()
@@ -262,7 +266,8 @@ class _Net(nn.Module):
             )
         context = torch.relu(context)
         context = context + torch.relu(self.trunk(context))
-        h = torch.relu(_Running.apply(torch.cat([context[None], self._told(cell, where, kept)])))
+        before = torch.cat([context[None], self._told(cell, where, kept)])
+        h = torch.relu(_Running.apply(before))  # type: ignore[no-untyped-call]
         g = torch.relu(torch.baddbmm(self.inner_bias[:, None, :], h, self.inner))
         return torch.baddbmm(self.outer_bias[:, None, :], g, self.outer)
 

@@ -1,0 +1,144 @@
+"""Small tables, black boxes for them, and models fitted once for all tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dicoflex import DiCoFlex
+from dicoflex.generators import GENERATORS
+from dicoflex.surrogate import Forest, Perceptron
+
+CLASSES = ["no", "yes"]
+QUICK = {"training": {"epochs": 2}, "fit_config": {"passes": 2, "rounds": 0}, "random_state": 0}
+
+
+def make_applicants(n: int, seed: int) -> pd.DataFrame:
+    """Rows of every kind: missing numbers and levels, a point mass at 0, cents, narrow dtypes, levels of mixed types."""
+    rng = np.random.default_rng(seed)
+    age = pd.array(rng.integers(18, 80, n), dtype="Int64")
+    age[rng.random(n) < 0.1] = pd.NA
+    job = rng.choice(["cook", "nurse", "pilot", "smith"], n).astype(object)
+    job[rng.random(n) < 0.1] = None
+    frame = pd.DataFrame(
+        {
+            "age": age,
+            "gain": np.where(rng.random(n) < 0.5, 0.0, rng.gamma(2.0, 500.0, n)),
+            "price": np.round(rng.choice(np.arange(5.0, 25.0, 0.25), n), 2),
+            "score": rng.normal(size=n).astype("float32"),
+            "visits": rng.poisson(3.0, n).astype("int8"),
+            "job": pd.Series(job, dtype=object),
+            "city": rng.choice(["Ulm", "Rome"], n),
+            "grade": pd.Categorical(rng.choice(list("abc"), n), categories=list("abcd"), ordered=True),
+            "area": pd.Categorical(rng.choice([1, 2, 5], n)),
+            "member": rng.random(n) < 0.4,
+        }
+    )
+    return frame.set_axis(pd.Index([f"r{seed}-{i}" for i in range(n)], name="person"))
+
+
+def predict_proba(frame: pd.DataFrame) -> np.ndarray:
+    """The black box of the applicants: a logistic function of four of their features."""
+    score = frame["gain"] / 400 + 1.5 * frame["member"] + 0.8 * (frame["grade"] == "a") + frame["score"] - 1.6
+    yes = 1 / (1 + np.exp(-2 * score.to_numpy(dtype=float)))
+    return np.column_stack([1 - yes, yes])
+
+
+def predict(frame: pd.DataFrame) -> np.ndarray:
+    return np.asarray(CLASSES, dtype=object)[predict_proba(frame).argmax(axis=1)]
+
+
+@contextmanager
+def small_stand_in(steps: int = 60, rounds: int = 10) -> Iterator[None]:
+    """Stand-ins that are learned in a moment; most tests don't need good ones."""
+    with mock.patch.object(Perceptron, "STEPS", steps), mock.patch.object(Forest, "ROUNDS", rounds):
+        yield
+
+
+def fit_quickly(X: pd.DataFrame, y: Any, generator: str = "mixed", *, steps: int = 60, **given: Any) -> DiCoFlex:
+    """A model that took next to no training; `given` goes to `fit` or over the settings of `DiCoFlex`."""
+    for_fit = {k: given.pop(k) for k in ("predict_proba", "classes") if k in given}
+    with small_stand_in(steps=steps):
+        return DiCoFlex(generator, **{**QUICK, **given}).fit(X, y, **for_fit)
+
+
+@pytest.fixture(scope="session")
+def quickly() -> Callable[..., DiCoFlex]:
+    return fit_quickly
+
+
+@pytest.fixture(scope="session")
+def black_box() -> Callable[[pd.DataFrame], np.ndarray]:
+    return predict_proba
+
+
+@pytest.fixture(scope="session")
+def says() -> Callable[[pd.DataFrame], np.ndarray]:
+    """The black box's labels."""
+    return predict
+
+
+@pytest.fixture(scope="session")
+def applicants() -> pd.DataFrame:
+    return make_applicants(260, seed=0)
+
+
+@pytest.fixture(scope="session")
+def queries() -> pd.DataFrame:
+    """Rows that no model was fitted on."""
+    return make_applicants(8, seed=1)
+
+
+@pytest.fixture(scope="session")
+def labels(applicants: pd.DataFrame) -> np.ndarray:
+    return predict(applicants)
+
+
+@pytest.fixture(scope="session")
+def models(applicants: pd.DataFrame, labels: np.ndarray) -> Callable[[str], DiCoFlex]:
+    """Each density of the registry fitted on the applicants' labels, when first asked for."""
+    fitted: dict[str, DiCoFlex] = {}
+
+    def get(name: str) -> DiCoFlex:
+        if name not in fitted:
+            fitted[name] = fit_quickly(applicants, labels, name)
+        return fitted[name]
+
+    return get
+
+
+@pytest.fixture(scope="session", params=list(GENERATORS))
+def model(request: pytest.FixtureRequest, models: Callable[[str], DiCoFlex]) -> DiCoFlex:
+    """A model of every density."""
+    return models(request.param)
+
+
+@pytest.fixture(scope="session")
+def mixed(models: Callable[[str], DiCoFlex]) -> DiCoFlex:
+    return models("mixed")
+
+
+@pytest.fixture(scope="session")
+def judged(applicants: pd.DataFrame, labels: np.ndarray) -> DiCoFlex:
+    """The default density, fitted with the black box at hand and one round of its own draws."""
+    return fit_quickly(
+        applicants,
+        labels,
+        predict_proba=predict_proba,
+        steps=400,
+        training={"epochs": 8},
+        fit_config={"passes": 3, "rounds": 1, "own_draws": 2000},
+    )
+
+
+@pytest.fixture(scope="session")
+def three(applicants: pd.DataFrame) -> DiCoFlex:
+    """A model of three classes."""
+    level = np.digitize(applicants["gain"] / 400 + applicants["member"], [0.5, 1.6])
+    return fit_quickly(applicants, np.array(["low", "middle", "high"])[level], steps=200)
