@@ -42,6 +42,7 @@ FROZEN = {
     "gmc": ["age", "NumberOfDependents", "NumberRealEstateLoansOrLines"],
     "lending-club": ["emp_length", "home_ownership", "annual_inc"],
 }
+ADULT_ONLY = ("mixed, labels alone", "mixed, boosted black box")
 HIGH = 0.9
 
 
@@ -340,16 +341,16 @@ def page(results: Sequence[dict[str, Any]], command: str) -> str:
 
 
 def cells(options: argparse.Namespace) -> list[Cell]:
-    """The cells that the options ask for; labels-alone and boosted runs, and maf's, take the first seed only."""
+    """The cells that the options ask for; some methods are run on the first table or with the first seed only."""
     if options.quick:
         quick = {"queries": 10, "draws": 20, "rows": 1500, "maf_seconds": 5.0, "quick": True}
         return [Cell("adult", method, 0, **quick) for method in options.methods or ("mixed", "oracle", "maf")]
-    once = ("mixed, labels alone", "mixed, boosted black box", "maf")
+    once = (*ADULT_ONLY, "maf")
     return [
         Cell(table, method, seed, maf_seconds=options.maf_seconds)
         for method in options.methods or METHODS
         for seed in (options.seeds[:1] if method in once else options.seeds)
-        for table in options.tables
+        for table in (options.tables[:1] if method in ADULT_ONLY else options.tables)
     ]
 
 

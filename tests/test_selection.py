@@ -124,9 +124,9 @@ def test_equals_are_taken_once() -> None:
     assert len(select(line(), np.array([0.0]), column(1.0, 1.0), np.zeros(2), 2)) == 1
 
 
-def test_a_draw_of_no_density_comes_after_one_that_is_as_near() -> None:
+def test_a_draw_of_no_density_comes_last_unless_it_is_nearest() -> None:
     candidates, density = column(2.0 + 1e-12, 2.0, 9.0), np.array([-np.inf, -5.0, -1.0])
-    assert select(line(), np.array([0.0]), candidates, density, 3, variety=0.0).tolist() == [1, 0, 2]
+    assert select(line(), np.array([0.0]), candidates, density, 3, variety=0.0).tolist() == [1, 2, 0]
 
 
 @settings(deadline=None, max_examples=60)

@@ -40,7 +40,7 @@ Ints = NDArray[np.int64]
 
 CANDIDATES = 100
 CHECK_ROUNDS = 5
-UNLIKELY = 0.3
+UNLIKELY = 0.15
 
 
 class DiCoFlex(BaseEstimator):
@@ -278,7 +278,7 @@ class DiCoFlex(BaseEstimator):
         """Exactly `n` draws for every row, as they come: the layout of `Counterfactuals.frame`, nothing selected.
 
         Draws are distinct where the density allows it and never equal to the row. filter: leave out draws that the
-        stand-in for the black box doubts, and the least likely 30 % of a row's draws.
+        stand-in for the black box doubts, and the least likely 15 % of a row's draws.
         """
         query = self._query(rows, target, n, p, frozen, confidence, None, random_state)
         rules = self._rules(query, filtered=filter, novel=novel)
@@ -599,11 +599,11 @@ class _Settings:
 
 PAPER_TRAINING = {"epochs": 1000, "batch_size": 1024, "learning_rate": 1e-4, "patience": 300}
 DEFAULT_TRAINING = {
-    "epochs": 9,
+    "epochs": 8,
     "batch_size": 1024,
     "learning_rate": 4e-3,
     "schedule": "cosine",
-    "patience": 9,
+    "patience": 8,
     "weight_decay": 0.2,
 }
 FIT_DEFAULTS: dict[str, dict[str, Any]] = {"mixed": {}}
