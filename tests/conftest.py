@@ -20,7 +20,7 @@ QUICK = {"training": {"epochs": 2}, "fit_config": {"passes": 2, "rounds": 0}, "r
 
 
 def make_applicants(n: int, seed: int) -> pd.DataFrame:
-    """Rows of every kind: missing numbers and levels, a point mass at 0, cents, narrow dtypes, levels of mixed types."""
+    """Rows of every kind: missing values, a point mass at 0, cents, narrow dtypes, levels that are numbers."""
     rng = np.random.default_rng(seed)
     age = pd.array(rng.integers(18, 80, n), dtype="Int64")
     age[rng.random(n) < 0.1] = pd.NA

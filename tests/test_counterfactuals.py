@@ -194,10 +194,10 @@ def test_files_hold_the_text_and_leave_nothing_beside(method: str, tmp_path: Pat
 
 
 def test_a_folder_that_is_not_there_is_a_user_error(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"can't write .*No such file.*; give a path in a folder"):
+    with pytest.raises(UserError, match=r"can't be written: No such file.*; choose a file in a folder"):
         make([(0, 2)]).to_html(tmp_path / "absent" / "page.html")
     (tmp_path / "folder").mkdir()
-    with pytest.raises(UserError, match="can't write"):
+    with pytest.raises(UserError, match="can't be written"):
         make([(0, 2)]).to_json(tmp_path / "folder")
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 

@@ -27,13 +27,13 @@ class Fixed:
         self.scores = scores
         self.calls: list[tuple[int, int, int]] = []
 
-    def sample(self, context: Context, n: int, keys: np.ndarray, first: int) -> tuple[np.ndarray, np.ndarray | None]:
+    def sample(self, context: Context, n: int, _: np.ndarray, first: int) -> tuple[np.ndarray, np.ndarray | None]:
         self.calls.append((len(context), n, first))
         number = (first + np.arange(n)) % len(self.rows)
         values = np.tile(self.rows[number], (len(context), 1, 1))
         return values, -values[:, :, 0] if self.scores else None
 
-    def log_prob(self, context: Context, answers: np.ndarray) -> np.ndarray:
+    def log_prob(self, _: Context, answers: np.ndarray) -> np.ndarray:
         return -answers[:, 0]
 
 

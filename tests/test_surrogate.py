@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
+from threadpoolctl import threadpool_limits
 
 from dicoflex import surrogate
 from dicoflex.encoding import Encoding
@@ -65,13 +66,14 @@ def stand_in(request: pytest.FixtureRequest, stand_ins: dict[str, Surrogate]) ->
 # -- the export of the trees ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("n_classes", [2, 3, 5])
+@pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("missing", [True, False])
 def test_exported_trees_equal_those_of_scikit_learn(n_classes: int, missing: bool) -> None:
     values = VALUES if missing else np.nan_to_num(VALUES)
     labels = soft(n_classes).argmax(axis=1)
     booster = HistGradientBoostingClassifier(max_iter=15, min_samples_leaf=5, early_stopping=False, random_state=0)
-    booster.fit(values, labels)
+    with threadpool_limits(limits=1):
+        booster.fit(values, labels)
     other = make_table(seed=1)[1] * 1.5
     other[::7] = np.nan
     forest = Forest._export(booster)

@@ -193,14 +193,14 @@ def test_sparsified_pairs_keep_the_verdict(table: Table) -> None:
 
 
 def test_not_all_changes_are_undone_even_by_a_judge_that_likes_everything(table: Table) -> None:
-    pairs = sparse(table, confirmed(table), undo_levels=1.0, judge=lambda values, target: np.ones(len(values)))
+    pairs = sparse(table, confirmed(table), undo_levels=1.0, judge=lambda values, _: np.ones(len(values)))
     assert changes(table, pairs).min() == 1
     assert (changes(table, pairs)[np.isclose(pairs.p, 0.01)] == 1).all()
 
 
 def test_judge_that_likes_nothing_undoes_nothing(table: Table) -> None:
     pairs = confirmed(table)
-    same = sparse(table, pairs, undo_levels=1.0, judge=lambda values, target: np.zeros(len(values)))
+    same = sparse(table, pairs, undo_levels=1.0, judge=lambda values, _: np.zeros(len(values)))
     np.testing.assert_array_equal(same.kept, pairs.kept)
 
 

@@ -26,15 +26,15 @@ class Slope:
         self.held_out = held_out
         self.seen: list[float] = []
         self.sizes: list[int] = []
-        self.before_step: Callable[[int], torch.Tensor | None] = lambda step: None
+        self.before_step: Callable[[int], torch.Tensor | None] = lambda _: None
 
     def parameters(self) -> list[torch.nn.Parameter]:
         return [self.weight]
 
-    def to(self, device: torch.device) -> Slope:
+    def to(self, _: torch.device) -> Slope:
         return self
 
-    def loss(self, context: Any, answers: np.ndarray, generator: torch.Generator) -> torch.Tensor:
+    def loss(self, _: Any, answers: np.ndarray, __: torch.Generator) -> torch.Tensor:
         if not torch.is_grad_enabled():
             return torch.tensor(self.held_out(float(self.weight.detach())))
         special = self.before_step(len(self.seen))
@@ -56,9 +56,7 @@ def lesson(n: int = 40, parts: int = 1, held_out: int = 4) -> Lesson:
 
 def run(model: Any, given: Lesson | None = None, **config: Any) -> History:
     settings = TrainingConfig(**({"epochs": 10, "batch_size": 10, "learning_rate": 0.1} | config))
-    return train(
-        model, given or lesson(), settings, seed=0, device=torch.device("cpu"), progress=Progress(False)
-    )
+    return train(model, given or lesson(), settings, seed=0, device=torch.device("cpu"), progress=Progress(False))
 
 
 # -- the best weights -------------------------------------------------------------------------------------------------
@@ -92,7 +90,7 @@ def test_patience_ends_training() -> None:
 
 
 def test_patience_also_ends_training_that_never_was_any_good() -> None:
-    history = run(Slope(held_out=lambda w: math.nan), epochs=100, patience=4)
+    history = run(Slope(held_out=lambda _: math.nan), epochs=100, patience=4)
     assert len(history.epochs) == 4
     assert history.best == math.inf
 
@@ -100,7 +98,11 @@ def test_patience_also_ends_training_that_never_was_any_good() -> None:
 def test_parts_take_turns() -> None:
     model = Slope()
     given = lesson(parts=2)
-    run(model, Lesson([given.parts[0], given.parts[1].take(slice(0, 5))], given.held_out, given.anchors, given.rows), epochs=3)
+    run(
+        model,
+        Lesson([given.parts[0], given.parts[1].take(slice(0, 5))], given.held_out, given.anchors, given.rows),
+        epochs=3,
+    )
     assert model.sizes == [10] * 4 + [5] + [10] * 4
 
 
@@ -116,7 +118,7 @@ def test_table_without_held_out_pairs() -> None:
 
 def test_time_budget_holds_within_an_epoch() -> None:
     model = Slope()
-    model.before_step = lambda step: time.sleep(0.02)
+    model.before_step = lambda _: time.sleep(0.02)
     start = time.monotonic()
     history = run(model, lesson(n=100_000), epochs=100, max_seconds=0.2)
     assert time.monotonic() - start < 2
@@ -218,7 +220,7 @@ def test_cosine_schedule() -> None:
 
 def test_cosine_schedule_follows_the_clock_when_time_is_short() -> None:
     model = Slope()
-    model.before_step = lambda step: time.sleep(0.01)
+    model.before_step = lambda _: time.sleep(0.01)
     run(model, epochs=10_000, schedule="cosine", max_seconds=0.4)
     sizes = step_sizes(model)
     assert sizes[0] > 0.09
@@ -234,7 +236,7 @@ def test_weight_decay_pulls_to_zero() -> None:
 
 def test_same_seed_gives_the_same_order_and_noise() -> None:
     class Noisy(Slope):
-        def loss(self, context: Any, answers: np.ndarray, generator: torch.Generator) -> torch.Tensor:
+        def loss(self, _: Any, __: np.ndarray, generator: torch.Generator) -> torch.Tensor:
             noise = torch.rand(1, generator=generator)
             self.seen.append(float(noise))
             return -(self.weight * noise).sum()

@@ -8,7 +8,6 @@ from __future__ import annotations
 __all__ = ["app", "main"]
 
 import json
-import os
 import shlex
 import sys
 import time
@@ -23,6 +22,7 @@ from rich.console import Console
 from rich.text import Text
 
 from dicoflex.errors import DataError, ModelFileError, QueryError, SchemaError, SettingError, UserError, named
+from dicoflex.files import replacing, write_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -159,7 +159,7 @@ def schema(
     frame, described = _training_rows(data, label=label, drop=drop, kinds=kind, orders=order)
     Console().print(_schema_table(described))
     if out is not None:
-        _write_text(out, described.to_json() + "\n")
+        write_text(out, described.to_json() + "\n")
         _note(f"{_counted(len(frame), 'row')} described; wrote {out}: edit it, then dicoflex fit ... --schema {out}")
 
 
@@ -493,17 +493,6 @@ def _check_folder(path: Path) -> None:
         raise SettingError(f"can't write {path}: the folder {path.parent} is not there; make it first")
 
 
-def _write_text(path: Path, text: str) -> None:
-    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        draft.write_text(text, encoding="utf-8", newline="")
-        os.replace(draft, path)
-    except OSError as error:
-        raise UserError(f"can't write {path}: {error.strerror}; give a folder that can be written to") from None
-    finally:
-        draft.unlink(missing_ok=True)
-
-
 def _write_result(found: Counterfactuals, path: Path, ending: str, *, pictures: bool) -> None:
     if ending == ".csv":
         found.to_csv(path)
@@ -522,12 +511,8 @@ def _write_parquet(found: Counterfactuals, path: Path) -> None:
     taken = set(found.frame.columns)
     info = found.info.rename(columns={name: f"info_{name}" for name in found.info.columns if name in taken})
     table = pd.concat([found.frame, info], axis=1).rename(columns=str)
-    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
+    with replacing(path) as draft:
         table.to_parquet(draft)
-        os.replace(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 # What is said

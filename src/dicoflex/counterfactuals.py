@@ -10,14 +10,14 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import pandas as pd
 
 from dicoflex import plots, report
-from dicoflex.errors import QueryError, UserError, named
+from dicoflex.errors import QueryError, named
+from dicoflex.files import write_text
 from dicoflex.schema import Schema
 
 if TYPE_CHECKING:
@@ -251,15 +251,5 @@ def _delivered(text: str, path: PathLike | None) -> str | None:
     """The text itself, or None after it was written to `path`, where a half-written file is never seen."""
     if path is None:
         return text
-    final = Path(path)
-    draft = final.with_name(f".{final.name}.{os.getpid()}.tmp")
-    try:
-        draft.write_text(text, encoding="utf-8", newline="")
-        os.replace(draft, final)
-    except OSError as error:
-        raise UserError(
-            f"can't write {final}: {error.strerror}; give a path in a folder that can be written to"
-        ) from error
-    finally:
-        draft.unlink(missing_ok=True)
+    write_text(path, text)
     return None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 __all__ = ["Way", "run"]
 
-import os
 import shlex
 import time
 from collections.abc import Mapping, Sequence
@@ -25,6 +24,7 @@ from dicoflex.counterfactuals import Counterfactuals
 from dicoflex.datasets import Dataset
 from dicoflex.errors import UserError
 from dicoflex.explainer import DiCoFlex
+from dicoflex.files import write_text
 
 ROWS, SECONDS, ANSWERS = 15_000, 40.0, 3
 REPORT, MODEL, PEOPLE = "report.html", "income.dicoflex", "people.csv"
@@ -268,8 +268,8 @@ def _write(
     people: pd.DataFrame,
 ) -> Path:
     page = report.to_html_page(_page_cards(found), title="Three refused people, three ways", lead=LEAD)
-    _replace(out / REPORT, page)
-    _replace(out / PEOPLE, people.to_csv(index_label="person", lineterminator="\n"))
+    write_text(out / REPORT, page)
+    write_text(out / PEOPLE, people.to_csv(index_label="person", lineterminator="\n"))
     explainer.save(out / MODEL)
     return out / REPORT
 
@@ -281,15 +281,6 @@ def _page_cards(found: Sequence[tuple[Way, Counterfactuals, float]]) -> list[rep
         for card in own:
             card["heading"] += f" · {way.name}"
     return [card for of_one_person in zip(*cards, strict=True) for card in of_one_person]
-
-
-def _replace(path: Path, text: str) -> None:
-    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        draft.write_text(text, encoding="utf-8", newline="")
-        os.replace(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def _close(out: Path, adult: Dataset, screen: Console) -> None:

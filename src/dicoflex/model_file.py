@@ -8,18 +8,16 @@ from __future__ import annotations
 
 __all__ = ["fingerprint", "read", "read_header", "write"]
 
-import contextlib
 import hashlib
 import json
 import os
-from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dicoflex.errors import ModelFileError
+from dicoflex.files import replacing
 
 FORMAT = "dicoflex-model"
 VERSION = 1
@@ -31,21 +29,11 @@ def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: Arrays) 
     """Write a model file under a temporary name beside `path`, then rename: an interruption leaves no half file."""
     from safetensors.numpy import save
 
-    target = Path(path)
     full = {"format": FORMAT, "format_version": VERSION, "fingerprint": fingerprint(header, arrays), **_own(header)}
     contiguous = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     data = save(contiguous, metadata={FORMAT: json.dumps(full, allow_nan=False)})
-    temporary = target.parent / f"{target.name}.{uuid4().hex[:8]}.part"
-    try:
-        temporary.write_bytes(data)
-        os.replace(temporary, target)
-    except OSError as error:
-        raise ModelFileError(
-            f"{target} can't be written: {error.strerror}; choose a file in a folder that exists and has room"
-        ) from None
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
+    with replacing(path, error=ModelFileError) as draft:
+        draft.write_bytes(data)
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:

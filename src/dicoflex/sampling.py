@@ -90,7 +90,7 @@ def draw(
     """`n` rows for each entry of `context`: distinct, none equal to its query, sure ones first.
 
     A query that is short after a round of draws gets further rounds, at most six in all. What then lacks is made up,
-    when `exact`, with rows that failed a rule and then with repeats; otherwise there are fewer. A query whose draws
+    when `exact`, with repeats and then with doubtful rows; otherwise there are fewer. A query whose draws
     all equal it, or a known row, has none. Every query's rows depend on its own draws alone, so batching does not
     matter.
     """
