@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 from unittest import mock
 
+import numba
 import numpy as np
 import pandas as pd
 import pytest
@@ -66,6 +67,15 @@ def fit_quickly(X: pd.DataFrame, y: Any, generator: str = "mixed", *, steps: int
     for_fit = {k: given.pop(k) for k in ("predict_proba", "classes") if k in given}
     with small_stand_in(steps=steps):
         return DiCoFlex(generator, **{**QUICK, **given}).fit(X, y, **for_fit)
+
+
+@pytest.fixture(scope="module")
+def one_thread() -> Iterator[None]:
+    """Compiled loops on one thread: batches are tiny here, and threads on a busy machine wait for each other."""
+    before = numba.get_num_threads()
+    numba.set_num_threads(1)
+    yield
+    numba.set_num_threads(before)
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import numba
 import numpy as np
 import pandas as pd
 import pytest
@@ -34,6 +35,8 @@ from dicoflex.explainer import CHECK_ROUNDS
 from dicoflex.fitting import FitConfig
 from dicoflex.generators import GENERATORS
 from dicoflex.training import TrainingConfig
+
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 Quickly = Callable[..., DiCoFlex]
 BlackBox = Callable[[pd.DataFrame], np.ndarray]
@@ -848,17 +851,15 @@ def test_seeds_differ(model: DiCoFlex, queries: pd.DataFrame) -> None:
 
 
 def test_threads_do_not_matter(model: DiCoFlex, queries: pd.DataFrame) -> None:
-    import numba
-
     expected = sampled(model, queries, random_state=0)
-    before = numba.get_num_threads(), torch.get_num_threads()
+    before = torch.get_num_threads()
     try:
-        numba.set_num_threads(1)
-        torch.set_num_threads(1)
+        numba.set_num_threads(numba.config.NUMBA_NUM_THREADS)
+        torch.set_num_threads(before + 1)
         pd.testing.assert_frame_equal(sampled(model, queries, random_state=0), expected)
     finally:
-        numba.set_num_threads(before[0])
-        torch.set_num_threads(before[1])
+        numba.set_num_threads(1)
+        torch.set_num_threads(before)
 
 
 @pytest.mark.parametrize("name", GENERATORS)

@@ -23,6 +23,8 @@ from dicoflex.progress import Progress
 from dicoflex.schema import Schema
 from dicoflex.training import History, Lesson, TrainingConfig
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 N = 400
 Quickly = Callable[..., DiCoFlex]
 

@@ -16,6 +16,8 @@ from dicoflex.errors import ModelFileError
 from dicoflex.schema import Schema
 from dicoflex.surrogate import Forest, Perceptron, Surrogate, learn, restore
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 N = 600
 
 

@@ -40,7 +40,7 @@ Ints = NDArray[np.int64]
 
 CANDIDATES = 100
 CHECK_ROUNDS = 5
-UNLIKELY = 0.15
+UNLIKELY = 0.05
 
 
 class DiCoFlex(BaseEstimator):
@@ -278,7 +278,7 @@ class DiCoFlex(BaseEstimator):
         """Exactly `n` draws for every row, as they come: the layout of `Counterfactuals.frame`, nothing selected.
 
         Draws are distinct where the density allows it and never equal to the row. filter: leave out draws that the
-        stand-in for the black box doubts, and the least likely 15 % of a row's draws.
+        stand-in for the black box doubts, and the least likely 5 % of a row's draws.
         """
         query = self._query(rows, target, n, p, frozen, confidence, None, random_state)
         rules = self._rules(query, filtered=filter, novel=novel)

@@ -25,7 +25,7 @@ from dicoflex.neighbours import Pool
 from dicoflex.progress import Progress
 from dicoflex.streams import row_keys
 from dicoflex.surrogate import Surrogate, learn
-from dicoflex.teacher import Conditions, Pairs, Teacher, clamp, sparsify
+from dicoflex.teacher import Conditions, Pairs, Teacher, clamp, prefer_sparse, sparsify
 from dicoflex.training import History, Lesson, TrainingConfig, train
 
 Floats = NDArray[np.float64]
@@ -198,10 +198,10 @@ class _Judged:
             pairs, values, values, self._doubt,
             exponents=self.config.exponents, levels=levels, undo_levels=self.config.undo_levels, rng=self.rng,
         )  # fmt: skip
-        if self.black_box is None:
-            return pairs
-        context, answers = pairs.batch(values, values)
-        return pairs.take(self._ask(answers, context.target) >= context.confidence)
+        if self.black_box is not None:
+            context, answers = pairs.batch(values, values)
+            pairs = pairs.take(self._ask(answers, context.target) >= context.confidence)
+        return prefer_sparse(pairs, values, values, exponents=self.config.exponents, rng=self.rng)
 
     def _own_round(self, generator: Generator, parts: list[Pairs], held_out: Pairs, number: int) -> History:
         """Train on, with the model's own draws that the judge confirmed among the pairs."""

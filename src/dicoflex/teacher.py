@@ -2,13 +2,13 @@
 
 The paper's part is `Teacher.propose`: anchors, p from a set, a mask, and the K nearest rows of another class under
 d_{p,m}. Beyond it, when a judge of rows is at hand, `clamp` makes frozen features equal to the anchor's, `sparsify`
-undoes changes that the target does not need, the more of them the smaller p is, and `agree` drops what the judge
-refuses.
+undoes changes that the target does not need, the more of them the smaller p is, and `prefer_sparse` leaves out
+answers that still change more than others do.
 """
 
 from __future__ import annotations
 
-__all__ = ["Conditions", "Pairs", "Teacher", "clamp", "sparsify"]
+__all__ = ["Conditions", "Pairs", "Teacher", "clamp", "prefer_sparse", "sparsify"]
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -181,6 +181,22 @@ def sparsify(
         kept[done, at[fine]] = True
         changes[done] -= 1
     return Pairs(pairs.anchor, pairs.row, kept, pairs.frozen, pairs.target, pairs.p, pairs.confidence)
+
+
+def prefer_sparse(
+    pairs: Pairs, anchors: Values, rows: Values, *, exponents: tuple[float, ...], rng: np.random.Generator
+) -> Pairs:
+    """The pairs without those that change more than their anchor's others do, dropped the more often the smaller p is.
+
+    Pairs of one search stand together.
+    """
+    context, answers = pairs.batch(anchors, rows)
+    changes = ((answers != context.query) & ~(np.isnan(answers) & np.isnan(context.query))).sum(axis=1)
+    first = np.flatnonzero(np.diff(pairs.anchor, prepend=-1))
+    size = np.diff(np.append(first, len(pairs)))
+    usual = np.repeat(np.add.reduceat(changes, first) / size, size) if len(pairs) else np.zeros(0)
+    lavish = (changes > usual) & (rng.random(len(pairs)) < _eagerness(context.p, exponents))
+    return pairs.take(~lavish)
 
 
 def _eagerness(p: Floats, exponents: tuple[float, ...]) -> Floats:

@@ -159,7 +159,9 @@ class Grid:
         shapes = {grid.low.shape, grid.high.shape, grid.count.shape}
         sizes = {grid.step.shape, grid.decimals.shape, (len(grid.offset) - 1,)}
         if sizes != {(n_features,)} or shapes != {(grid.n_cells,)} or (grid.size < 1).any() or grid.offset[0] != 0:
-            raise ModelFileError("the model file's cells do not fit its schema; it is damaged or was altered")
+            raise ModelFileError(
+                "the model file's cells (grid.offset and the others) do not fit its schema; it is damaged"
+            )
         return grid
 
 

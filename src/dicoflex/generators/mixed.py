@@ -31,12 +31,10 @@ from dicoflex.encoding import Encoding, Values
 from dicoflex.errors import ModelFileError
 from dicoflex.generators.base import Context, GeneratorConfig, Table
 from dicoflex.generators.grid import Grid
-from dicoflex.generators.mixed_sampler import draw
+from dicoflex.generators.mixed_sampler import draw, score
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-BATCH = 4096
 
 
 class MixedConfig(GeneratorConfig):
@@ -79,11 +77,16 @@ class Mixed:
         assert isinstance(config, MixedConfig)
         grid = Grid.from_state(state, n_features=len(encoding.schema))
         model = cls(grid, n_classes, config)
+        for name, own in model.state().items():
+            if name not in state or state[name].shape != own.shape:
+                raise ModelFileError(
+                    f"the model file's array {name!r} is absent or has another shape than its header says"
+                )
+        unknown = sorted(set(state) - set(model.state()))
+        if unknown:
+            raise ModelFileError(f"the model file has an array {unknown[0]!r} that the generator does not know")
         weights = {k.removeprefix("net."): torch.from_numpy(v) for k, v in state.items() if k.startswith("net.")}
-        try:
-            model.net.load_state_dict(weights)
-        except RuntimeError as error:
-            raise ModelFileError(f"the model file's weights do not fit its header: {error}") from None
+        model.net.load_state_dict(weights)
         return model
 
     def state(self) -> dict[str, NDArray[Any]]:
@@ -110,11 +113,18 @@ class Mixed:
 
     def log_prob(self, context: Context, answers: Values) -> Floats:
         """The exact log density: counting measure on levels, atoms and runs, length in original units on intervals."""
-        parts = [
-            self._log_prob(context.take(slice(i, i + BATCH)), answers[i : i + BATCH])
-            for i in range(0, len(context), BATCH)
-        ]
-        return np.concatenate(parts) if parts else np.zeros(0)
+        own, own_where = self.grid.locate(context.query)
+        cell, where = self.grid.locate(answers)
+        kept = _same(answers, context.query)
+        stuck = self._stuck(context)
+        states = score(
+            self.grid, self.net.arrays(), self._settings(context), own, own_where, self._alone(context.query, own),
+            stuck, cell, where, kept,
+        )  # fmt: skip
+        inside = np.where(kept, 0.0, -self.grid.log_size(cell, context.query)).sum(axis=1)
+        possible = kept | (self.grid.holds(answers, cell) & ~stuck)
+        total: Floats = np.where(possible.all(axis=1), states + inside, -np.inf)
+        return total
 
     def sample(self, context: Context, n: int, keys: NDArray[np.uint64], first: int) -> tuple[Values, Floats]:
         """Draws and their log densities, by ancestral sampling, compiled; see `mixed_sampler`."""
@@ -129,22 +139,17 @@ class Mixed:
         alone: NDArray[np.bool_] = (self.grid.count[at] == 1) & self.grid.holds(query, own)
         return alone
 
-    def _log_prob(self, context: Context, answers: Values) -> Floats:
-        with torch.no_grad():
-            log_states = self._log_states(context, answers).double().cpu().numpy()
-        cell, _ = self.grid.locate(answers)
-        kept = _same(answers, context.query)
-        inside = np.where(kept, 0.0, -self.grid.log_size(cell, context.query))
-        possible = kept | (self.grid.holds(answers, cell) & ~context.frozen)
-        total: Floats = np.where(possible.all(axis=1), (log_states + inside).sum(axis=1), -np.inf)
-        return total
+    def _stuck(self, context: Context) -> NDArray[np.bool_]:
+        """Where a feature can't change: it is frozen, or has no other value."""
+        stuck: NDArray[np.bool_] = context.frozen | (self.grid.n_others(context.query) == 0)
+        return stuck
 
     def _log_states(self, context: Context, answers: Values) -> torch.Tensor:
         """The log probability of each feature's state (n, d); 0 for a feature that can't change."""
         own, own_where = self.grid.locate(context.query)
         cell, where = self.grid.locate(answers)
         kept = _same(answers, context.query)
-        stuck = context.frozen | (self.grid.n_others(context.query) == 0)
+        stuck = self._stuck(context)
         closed = _closed(kept, stuck)
         device = next(iter(self.net.parameters())).device
 
@@ -163,7 +168,8 @@ class Mixed:
         dead = self.net.padding[:, None, :].repeat(1, len(own), 1)
         dead.scatter_(2, tensor(own.T)[:, :, None] + 1, tensor(self._alone(context.query, own).T)[:, :, None])
         dead[:, :, 0] |= tensor(closed.T)
-        logits = logits.masked_fill(dead, -1e9)
+        # A weight that is not finite must not make the loss so: the batch is then worth nothing, not the run.
+        logits = torch.nan_to_num(logits, nan=0.0, posinf=1e4, neginf=-1e4).masked_fill(dead, -1e9)
         state = tensor(np.where(kept, 0, cell + 1).T)
         chosen = torch.log_softmax(logits, dim=2).gather(2, state[:, :, None])[:, :, 0]
         return chosen.T.masked_fill(tensor(stuck), 0.0)

@@ -6,7 +6,7 @@ of a draw depends on its own query, key and number alone, so batching and thread
 
 from __future__ import annotations
 
-__all__ = ["draw"]
+__all__ = ["draw", "score"]
 
 
 import numba
@@ -33,20 +33,51 @@ def draw(
     """`n` draws for each entry of `context` (len(context), n, d), and their log densities (len(context), n)."""
     out = np.empty((len(context), n, grid.n_features))
     log_density = np.zeros((len(context), n))
+    if out.size == 0:
+        return out, log_density
     stuck = context.frozen | (grid.size - alone == 0)
     scale = 10.0 ** grid.decimals.astype(float)
     on_grid = grid.holds(context.query, own)
-    slope_at = np.where(grid.wide, grid.slope_offset, -1)
     _draw(
-        grid.offset, grid.low, grid.high, grid.count, grid.step, scale, slope_at,
-        weights["query"], weights["query_slope"], weights["settings"],
-        np.ascontiguousarray(weights["trunk.weight"].T), weights["trunk.bias"],
-        weights["prefix"], weights["prefix_slope"], weights["prefix_kept"],
-        weights["inner"], weights["inner_bias"], weights["outer"], weights["outer_bias"],
+        *_cells(grid), grid.low, grid.high, grid.count, grid.step, scale, *_weights(weights),
         context.query, settings, stuck, own, where.astype(np.float32), alone, on_grid, keys, np.uint64(first),
         out, log_density,
     )  # fmt: skip
     return out, log_density
+
+
+def score(
+    grid: Grid,
+    weights: dict[str, NDArray[np.float32]],
+    settings: NDArray[np.float32],
+    own: NDArray[np.int64],
+    own_where: NDArray[np.float64],
+    alone: NDArray[np.bool_],
+    stuck: NDArray[np.bool_],
+    cell: NDArray[np.int64],
+    where: NDArray[np.float64],
+    kept: NDArray[np.bool_],
+) -> NDArray[np.float64]:
+    """The log probability of the states of given rows (n,): the sampler's arithmetic, so the two agree."""
+    out = np.zeros(len(own))
+    if len(own):
+        _score(
+            *_cells(grid), *_weights(weights), settings, own, own_where.astype(np.float32), alone, stuck,
+            cell, where.astype(np.float32), kept, out,
+        )  # fmt: skip
+    return out
+
+
+def _cells(grid: Grid) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where each feature's cells and slopes start; -1 for a feature without slopes."""
+    return grid.offset, np.where(grid.wide, grid.slope_offset, -1)
+
+
+def _weights(weights: dict[str, NDArray[np.float32]]) -> tuple[NDArray[np.float32], ...]:
+    trunk = np.ascontiguousarray(weights["trunk.weight"].T)
+    names = ("prefix", "prefix_slope", "prefix_kept", "inner", "inner_bias", "outer", "outer_bias")
+    first = (weights["query"], weights["query_slope"], weights["settings"], trunk, weights["trunk.bias"])
+    return (*first, *(weights[name] for name in names))
 
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -112,18 +143,34 @@ def _tell(j, cell, inside, kept, offset, slope_at, prefix, prefix_slope, prefix_
 
 
 @numba.njit(cache=True)
-def _cumulate(logits, n_states, dead, total):  # type: ignore[no-untyped-def]
+def _logits(told, inner, inner_bias, outer, outer_bias, h, g, logits):  # type: ignore[no-untyped-def]
+    """The logits of one feature's states; `h` and `g` are room to work in."""
+    n_states = len(outer_bias)
+    h[:] = told
+    _rectify(h)
+    g[:] = inner_bias
+    _add_product(h, inner, g)
+    _rectify(g)
+    logits[:n_states] = outer_bias
+    _add_product(g, outer, logits[:n_states])
+    # Weights that are not finite must not stop the draw.
+    for s in range(n_states):
+        if not np.isfinite(logits[s]):
+            logits[s] = np.float32(0.0)
+
+
+@numba.njit(cache=True)
+def _cumulate(logits, n_states, dead, closed, total):  # type: ignore[no-untyped-def]
     """Running sums of exp(logits) over the states, in `total`; state `dead` (if any) and a closed keep get nothing."""
     top = np.float32(-1e30)
-    for s in range(n_states):
+    for s in range(1 if closed else 0, n_states):
         if s != dead and logits[s] > top:
             top = logits[s]
     running = 0.0
     for s in range(n_states):
-        if s != dead:
+        if s != dead and not (closed and s == 0):
             running += np.exp(np.float64(logits[s] - top))
         total[s] = running
-    return running
 
 
 @numba.njit(cache=True, inline="always")
@@ -155,7 +202,7 @@ def _value(low, high, count, step, scale, own_here, query, u):  # type: ignore[n
 
 @numba.njit(cache=True, parallel=True)
 def _draw(  # type: ignore[no-untyped-def]
-    offset, low, high, count, step, scale, slope_at,
+    offset, slope_at, low, high, count, step, scale,
     query_rows, query_slope, setting_rows, trunk, trunk_bias, prefix, prefix_slope, prefix_kept,
     inner, inner_bias, outer, outer_bias,
     query, settings, stuck, own, where, alone, on_grid, keys, first, out, log_density,
@@ -192,16 +239,10 @@ def _draw(  # type: ignore[no-untyped-def]
                 continue
             dead = own[i, j] + 1 if alone[i, j] else -1
             for r in range(n_groups):
-                h[:] = told[r]
-                _rectify(h)
-                g[:] = inner_bias[j]
-                _add_product(h, inner[j], g)
-                _rectify(g)
-                logits[:n_states] = outer_bias[j, :n_states]
-                _add_product(g, outer[j, :, :n_states], logits[:n_states])
-                if j == last and not changed[r]:
-                    logits[0] = np.float32(-1e30)
-                _cumulate(logits, n_states, dead, totals[r])
+                _logits(
+                    told[r], inner[j], inner_bias[j], outer[j, :, :n_states], outer_bias[j, :n_states], h, g, logits
+                )
+                _cumulate(logits, n_states, dead, j == last and not changed[r], totals[r])
                 successor[r, :n_states] = -1
             n_next = 0
             for t in range(n):
@@ -239,3 +280,47 @@ def _draw(  # type: ignore[no-untyped-def]
             told, told_next = told_next, told
             changed, changed_next = changed_next, changed
             n_groups = n_next
+
+
+@numba.njit(cache=True, parallel=True)
+def _score(  # type: ignore[no-untyped-def]
+    offset, slope_at,
+    query_rows, query_slope, setting_rows, trunk, trunk_bias, prefix, prefix_slope, prefix_kept,
+    inner, inner_bias, outer, outer_bias,
+    settings, own, own_where, alone, stuck, cell, where, kept, out,
+):  # fmt: skip
+    n, d = own.shape
+    hidden, head, widest = prefix.shape[1], inner.shape[2], outer.shape[2]
+    for i in numba.prange(n):
+        last = -1
+        for j in range(d):
+            if not stuck[i, j]:
+                last = j
+        told = _context(
+            own[i],
+            own_where[i],
+            settings[i],
+            offset,
+            slope_at,
+            query_rows,
+            query_slope,
+            setting_rows,
+            trunk,
+            trunk_bias,
+        )
+        h = np.empty(hidden, dtype=np.float32)
+        g = np.empty(head, dtype=np.float32)
+        logits = np.empty(widest, dtype=np.float32)
+        total = np.empty(widest)
+        changed = False
+        for j in range(d):
+            if not stuck[i, j]:
+                n_states = offset[j + 1] - offset[j] + 1
+                dead = own[i, j] + 1 if alone[i, j] else -1
+                _logits(told, inner[j], inner_bias[j], outer[j, :, :n_states], outer_bias[j, :n_states], h, g, logits)
+                _cumulate(logits, n_states, dead, j == last and not changed, total)
+                s = 0 if kept[i, j] else cell[i, j] + 1
+                mass = total[s] - (total[s - 1] if s > 0 else 0.0)
+                out[i] += np.log(mass / total[n_states - 1]) if mass > 0.0 else -np.inf
+                changed = changed or s > 0
+            _tell(j, cell[i, j], where[i, j], kept[i, j], offset, slope_at, prefix, prefix_slope, prefix_kept, told)
