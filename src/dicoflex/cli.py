@@ -574,7 +574,7 @@ def _facts(header: Mapping[str, Any]) -> dict[str, str]:
         "confidence": _confidence_text(known.get("confidence")),
         "learned from": f"{known['rows']:,} rows, {known['pairs']:,} pairs, in {known['seconds']:.0f} s",
         "training ended": known.get("training_ended"),
-        "held-out loss": f"{known['held_out_loss']:.3f}",
+        "held-out loss": "" if known["held_out_loss"] is None else f"{known['held_out_loss']:.3f}",
         "stand-in": f"{header['stand_in']}, agrees with the classifier on {known['stand_in_agreement']:.1%}",
         "classifier asked": f"{known['black_box_rows']:,} rows in {_counted(known['black_box_calls'], 'call')}",
     }

@@ -211,8 +211,9 @@ class DiCoFlex(BaseEstimator):
         if self.max_seconds is not None:
             training = _as(TrainingConfig, {"max_seconds": self.max_seconds}, training.model_dump())
         config = _as(kind.Config, self.generator_config, {})
-        if "exponents" in kind.Config.model_fields:
-            config = config.model_copy(update={"exponents": fit.exponents})
+        # What a density shares with the making of its pairs is said once.
+        shared_fields = {"exponents", "k", "alpha"} & set(kind.Config.model_fields)
+        config = config.model_copy(update={name: getattr(fit, name) for name in shared_fields})
         return _Settings(config, training, fit)
 
     def _schema(self, X: pd.DataFrame) -> Schema:
@@ -603,8 +604,9 @@ DEFAULT_TRAINING = {
     "batch_size": 1024,
     "learning_rate": 4e-3,
     "schedule": "cosine",
-    "patience": 8,
+    "patience": 300,
     "weight_decay": 0.2,
+    "min_steps": 600,
 }
 FIT_DEFAULTS: dict[str, dict[str, Any]] = {"mixed": {}}
 FIT_DEFAULTS |= {name: {"k": 16, "passes": 8} for name in ("maf", "nice", "realnvp", "kde")}

@@ -36,6 +36,7 @@ ROWS_FOR_CONFIDENCE = 100
 TOP_CONFIDENCE = 0.99
 STAND_IN_FLOOR = 0.6
 HELD_OUT = 0.1
+OWN_DRAWS_PER_ROW = 40
 
 
 class FitConfig(BaseModel):
@@ -214,18 +215,20 @@ class _Judged:
 
     def _own_pairs(self, generator: Generator, number: int) -> tuple[Pairs, Values]:
         draws_each = 8
-        anchors = self.rng.choice(_train_rows(self.table, self.held), self.config.own_draws // draws_each)
+        rows = _train_rows(self.table, self.held)
+        draws = min(self.config.own_draws, OWN_DRAWS_PER_ROW * len(rows))
+        anchors = self.rng.choice(rows, max(1, draws // draws_each))
         seeds = self.teacher.propose(anchors, rng=self.rng, k=1)
         context, _ = seeds.batch(self.table.values, self.table.values)
         numbered = np.column_stack([np.arange(len(context), dtype=float), context.query])
         keys = row_keys(numbered, self.setting.seed + 1 + number)
         values, _ = generator.sample(context, draws_each, keys, 0)
-        rows = self.table.encoding.snap(values.reshape(-1, values.shape[2]))
+        drawn = self.table.encoding.snap(values.reshape(-1, values.shape[2]))
         spread = seeds.take(np.repeat(np.arange(len(seeds)), draws_each))
-        fine = self._ask(rows, spread.target.astype(np.int64)) >= spread.confidence
-        index = np.arange(len(rows), dtype=np.int32)
+        fine = self._ask(drawn, spread.target.astype(np.int64)) >= spread.confidence
+        index = np.arange(len(drawn), dtype=np.int32)
         own = Pairs(spread.anchor, index, spread.kept, spread.frozen, spread.target, spread.p, spread.confidence)
-        return own.take(fine), rows
+        return own.take(fine), drawn
 
 
 def _supported(table: Table, masks: NDArray[np.bool_] | None, config: FitConfig) -> Conditions:
@@ -289,7 +292,12 @@ def _train(generator: Generator, lesson: Lesson, setting: Setting, name: str, sh
         seconds = None if training.max_seconds is None else training.max_seconds * share
         epochs = max(1, round(training.epochs * share))
         training = training.model_copy(
-            update={"epochs": epochs, "max_seconds": seconds, "learning_rate": training.learning_rate * 0.5}
+            update={
+                "epochs": epochs,
+                "min_steps": round(training.min_steps * share),
+                "max_seconds": seconds,
+                "learning_rate": training.learning_rate * 0.5,
+            }
         )
     return train(
         generator, lesson, training, seed=setting.seed, device=setting.device, progress=setting.progress, name=name

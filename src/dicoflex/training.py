@@ -23,7 +23,10 @@ from dicoflex.teacher import Pairs
 
 
 class TrainingConfig(BaseModel):
-    """How long and how fast: an epoch is one pass over one part of the training pairs."""
+    """How long and how fast: an epoch is one pass over one part of the training pairs.
+
+    min_steps: small tables get as many epochs as it takes. A part with few batches is cut into eight, of 64 at least.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -32,6 +35,7 @@ class TrainingConfig(BaseModel):
     learning_rate: float = Field(default=1e-4, gt=0)
     schedule: Literal["constant", "cosine"] = "constant"
     patience: int = Field(default=300, ge=1)
+    min_steps: int = Field(default=0, ge=0)
     weight_decay: float = Field(default=0.0, ge=0)
     max_seconds: float | None = Field(default=None, gt=0)
 
@@ -76,8 +80,7 @@ def train(
     """
     generator.to(device)
     loop = _Loop(generator, lesson, config, seed, device)
-    total = config.epochs
-    with progress.stage(name, total) as advance, one_thread():
+    with progress.stage(name, loop.epochs) as advance, one_thread():
         try:
             loop.run(advance)
         except KeyboardInterrupt:
@@ -104,11 +107,14 @@ class _Loop:
         self.best_loss, self.best_epoch = math.inf, -1
         self.started = time.monotonic()
         self.steps = 0
-        sizes = [math.ceil(len(part) / config.batch_size) for part in lesson.parts]
-        self.planned = max(1, sum(sizes[e % len(sizes)] for e in range(config.epochs)))
+        usual = int(np.mean([len(part) for part in lesson.parts]))
+        self.batch_size = min(config.batch_size, max(64, usual // 8)) if config.min_steps else config.batch_size
+        steps = max(1, math.ceil(usual / self.batch_size))
+        self.epochs = max(config.epochs, math.ceil(config.min_steps / steps))
+        self.planned = self.epochs * steps
 
     def run(self, advance: Callable[..., None]) -> None:
-        for epoch in range(self.config.epochs):
+        for epoch in range(self.epochs):
             loss = self._epoch(self.lesson.parts[epoch % len(self.lesson.parts)])
             held_out = self._held_out_loss()
             self._remember(epoch, loss, held_out)
@@ -123,8 +129,8 @@ class _Loop:
     def _epoch(self, pairs: Pairs) -> float:
         order = self.order.permutation(len(pairs))
         total, seen = 0.0, 0
-        for low in range(0, len(order), self.config.batch_size):
-            index = order[low : low + self.config.batch_size]
+        for low in range(0, len(order), self.batch_size):
+            index = order[low : low + self.batch_size]
             total += self._step(pairs.take(index)) * len(index)
             seen += len(index)
             if self._out_of_time():

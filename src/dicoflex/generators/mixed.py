@@ -25,6 +25,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from pydantic import Field
 from torch import nn
 
 from dicoflex.encoding import Encoding, Values
@@ -40,9 +41,9 @@ Ints = NDArray[np.int64]
 class MixedConfig(GeneratorConfig):
     """Sizes of the density: `hidden` units see query and prefix, `head` units per feature shape its factor."""
 
-    hidden: int = 192
-    head: int = 64
-    max_cells: int = 96
+    hidden: int = Field(default=192, ge=1)
+    head: int = Field(default=64, ge=1)
+    max_cells: int = Field(default=96, ge=2)
     exponents: tuple[float, ...] = (0.01, 0.08, 0.25, 1.0, 2.0)
     confidences: tuple[float, ...] = (0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
 
