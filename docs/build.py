@@ -36,7 +36,8 @@ def put_into_readme(text: str) -> None:
     """The first person of the demo, and its closing figures, between the README's marks."""
     person = re.search(r"╭.*?╰[─]*╯", text, flags=re.DOTALL)
     figures = re.search(r"4  How good.*?(?=\n\s*\n|\n5  )", text, flags=re.DOTALL)
-    assert person and figures
+    assert person is not None
+    assert figures is not None
     shown = "\n".join(line.rstrip() for line in f"{person.group()}\n\n{figures.group()}".splitlines())
     block = f"<!-- demo:start -->\n```\n{shown}\n```\n<!-- demo:end -->"
     readme = README.read_text(encoding="utf-8")

@@ -17,7 +17,7 @@ from dicoflex.generators import GENERATORS
 from dicoflex.surrogate import Forest, Perceptron
 
 CLASSES = ["no", "yes"]
-QUICK = {"training": {"epochs": 2}, "fit_config": {"passes": 2, "rounds": 0}, "random_state": 0}
+QUICK = {"training": {"min_steps": 0, "epochs": 2}, "fit_config": {"passes": 2, "rounds": 0}, "random_state": 0}
 
 
 def make_applicants(n: int, seed: int) -> pd.DataFrame:
@@ -142,7 +142,7 @@ def judged(applicants: pd.DataFrame, labels: np.ndarray) -> DiCoFlex:
         labels,
         predict_proba=predict_proba,
         steps=400,
-        training={"epochs": 8},
+        training={"min_steps": 0, "epochs": 8},
         fit_config={"passes": 3, "rounds": 1, "own_draws": 2000},
     )
 

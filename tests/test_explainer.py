@@ -158,7 +158,10 @@ BAD_SETTINGS = {
     "exponents text": ({"exponents": "few"}, "exponents must be numbers above 0, got 'few'"),
     "exponents number": ({"exponents": 2.0}, r"exponents must be numbers above 0, got 2\.0"),
     "training field": ({"training": {"epoch": 1}}, "TrainingConfig: setting 'epoch' is unknown; did you mean 'epochs'"),
-    "training value": ({"training": {"epochs": 0}}, "setting epochs: .*greater than or equal to 1, got 0"),
+    "training value": (
+        {"training": {"min_steps": 0, "epochs": 0}},
+        "setting epochs: .*greater than or equal to 1, got 0",
+    ),
     "training schedule": ({"training": {"schedule": "up"}}, "setting schedule: .*'constant' or 'cosine', got 'up'"),
     "training type": ({"training": 5}, "settings must be a TrainingConfig or a dict, got int"),
     "density field": ({"generator_config": {"hiden": 8}}, "MixedConfig: setting 'hiden' is unknown; did you mean"),
@@ -898,7 +901,7 @@ def test_fit_with_a_black_box_is_repeatable(quickly: Quickly) -> None:
 
 
 def test_scikit_learn_rules(mixed: DiCoFlex) -> None:
-    model = DiCoFlex("maf", k=3, training={"epochs": 1})
+    model = DiCoFlex("maf", k=3, training={"min_steps": 0, "epochs": 1})
     copy = clone(model)
     assert copy.get_params() == model.get_params()
     assert not hasattr(clone(mixed), "generator_")
@@ -908,9 +911,9 @@ def test_scikit_learn_rules(mixed: DiCoFlex) -> None:
 
 
 def test_settings_as_objects_and_as_dicts(quickly: Quickly) -> None:
-    as_dicts = quickly(ROWS, LABELS, k=4, fit_config={"passes": 1, "rounds": 0}, training={"epochs": 1})
+    as_dicts = quickly(ROWS, LABELS, k=4, fit_config={"passes": 1, "rounds": 0}, training={"min_steps": 0, "epochs": 1})
     config = FitConfig(passes=1, rounds=0)
-    as_objects = quickly(ROWS, LABELS, k=4, fit_config=config, training={"epochs": 1})
+    as_objects = quickly(ROWS, LABELS, k=4, fit_config=config, training={"min_steps": 0, "epochs": 1})
     for key, array in as_dicts._content()[1].items():
         np.testing.assert_array_equal(array, as_objects._content()[1][key])
     assert quickly(ROWS, LABELS, training=TrainingConfig(epochs=1, patience=1)).history_
@@ -1003,7 +1006,7 @@ def test_interrupted_fit_is_usable(
         return honest(self, *given)
 
     monkeypatch.setattr(kind, "loss", loss)
-    model = quickly(applicants, labels, name, training={"epochs": 50, "batch_size": 2048},
+    model = quickly(applicants, labels, name, training={"min_steps": 0, "epochs": 50, "batch_size": 2048},
                     fit_config={"passes": 2, "rounds": 1, "own_draws": 200})  # fmt: skip
     assert "interrupted" in model.report_["training_ended"]
     assert len(calls) == steps + 1, "training went on after it was interrupted"
@@ -1014,7 +1017,9 @@ def test_interrupted_fit_is_usable(
 
 def test_time_budget(applicants: pd.DataFrame, labels: np.ndarray, quickly: Quickly) -> None:
     start = time.monotonic()
-    model = quickly(applicants, labels, training={"epochs": 100_000, "patience": 100_000}, max_seconds=0.5)
+    model = quickly(
+        applicants, labels, training={"min_steps": 0, "epochs": 100_000, "patience": 100_000}, max_seconds=0.5
+    )
     assert time.monotonic() - start < 20
     assert model.report_["training_ended"] == "the 0.5 s were used up"
     assert model.history_[-1]["seconds"] < 5
@@ -1248,7 +1253,9 @@ def test_any_table(
     first = rows.iloc[:, 0].rank().fillna(0).to_numpy()
     labels = np.array(["a", "b", "c"])[np.minimum(first // 14, rng.integers(1, 3)).astype(int)]
     frozen = data.draw(st.lists(st.sampled_from(list(rows.columns[1:])), unique=True))
-    model = quickly(rows, labels, generator, training={"epochs": 1}, fit_config={"passes": 1, "rounds": 0})
+    model = quickly(
+        rows, labels, generator, training={"min_steps": 0, "epochs": 1}, fit_config={"passes": 1, "rounds": 0}
+    )
     query = rows.iloc[rng.integers(0, n, 3)]
     draws = model.sample(query, target="b", n=5, p=p, frozen=frozen, random_state=0)
     cfs = model.explain(query, target="b", n=2, p=p, frozen=frozen, random_state=0)

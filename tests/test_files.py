@@ -20,10 +20,14 @@ def test_a_block_that_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path)
     path = tmp_path / "a.txt"
     path.write_text("old")
     with pytest.raises(KeyboardInterrupt), replacing(path) as draft:
-        draft.write_text("half")
-        raise KeyboardInterrupt
+        _fail_halfway(draft)
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def _fail_halfway(draft: Path) -> None:
+    draft.write_text("half")
+    raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize("error", [UserError, ModelFileError])

@@ -215,7 +215,7 @@ def test_small_p_changes_fewer_features(quickly: Quickly) -> None:
 
     model = quickly(
         frame, predict_proba(frame).argmax(axis=1), predict_proba=predict_proba, steps=500,
-        training={"epochs": 25, "batch_size": 256}, fit_config={"passes": 5, "rounds": 0},
+        training={"min_steps": 0, "epochs": 25, "batch_size": 256}, fit_config={"passes": 5, "rounds": 0},
     )  # fmt: skip
     queries = frame[frame["c"] < -0.3].head(20)
     changed = {}

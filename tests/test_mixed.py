@@ -43,7 +43,8 @@ def model(amounts: pd.DataFrame, quickly: Quickly) -> DiCoFlex:
     labels = np.array(["bad", "fair", "good"])[np.digitize(score, [1.2, 2.6])]
     return quickly(
         amounts, labels, steps=300, generator_config={"max_cells": 10, "hidden": 48, "head": 24},
-        training={"epochs": 12, "batch_size": 256, "learning_rate": 3e-3}, fit_config={"passes": 3, "rounds": 0},
+        training={"min_steps": 0, "epochs": 12, "batch_size": 256, "learning_rate": 3e-3},
+        fit_config={"passes": 3, "rounds": 0},
     )  # fmt: skip
 
 
@@ -122,7 +123,7 @@ def test_density_equals_the_frequency_of_draws(frozen: list[str], quickly: Quick
     """On a table of 24 rows that can be told apart; the draws come from the density itself, nothing filtered."""
     rng = np.random.default_rng(0)
     rows = pd.DataFrame({"a": rng.choice(list("xyz"), 300), "b": rng.random(300) < 0.5, "c": rng.integers(0, 4, 300)})
-    model = quickly(rows, np.where(rows["c"] + rows["b"] > 2, "yes", "no"), training={"epochs": 6})
+    model = quickly(rows, np.where(rows["c"] + rows["b"] > 2, "yes", "no"), training={"min_steps": 0, "epochs": 6})
     query = pd.DataFrame({"a": ["y"], "b": [True], "c": [1]})
     every = pd.DataFrame(list(product("xyz", [False, True], range(4))), columns=["a", "b", "c"])
     expected = np.exp(model.log_density(query, every, target="yes", p=0.25, frozen=frozen))

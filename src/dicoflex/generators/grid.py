@@ -160,7 +160,7 @@ class Grid:
         sizes = {grid.step.shape, grid.decimals.shape, (len(grid.offset) - 1,)}
         if sizes != {(n_features,)} or shapes != {(grid.n_cells,)} or (grid.size < 1).any() or grid.offset[0] != 0:
             raise ModelFileError(
-                "the model file's cells (grid.offset and the others) do not fit its schema; it is damaged"
+                "the model file's cells (grid.offset and on) do not fit its schema; it is damaged or was altered"
             )
         return grid
 
