@@ -53,7 +53,8 @@ def draw_changes(explainer: DiCoFlex, people: pd.DataFrame) -> None:
 def draw_moons() -> None:
     """The paper's first figure: one query among two moons, asked three ways."""
     moons = datasets.two_moons(3000, noise=0.08, random_state=0)
-    explainer = DiCoFlex(random_state=0, verbose=False).fit(moons.X_train, moons.y_train)
+    settings = {"epochs": 60, "learning_rate": 2e-3, "schedule": "cosine"}
+    explainer = DiCoFlex("maf", training=settings, random_state=0, verbose=False).fit(moons.X_train, moons.y_train)
     of_first = moons.y_test.to_numpy() == moons.y_test.iloc[0]
     middle = np.abs(moons.X_test["x1"] - moons.X_test.loc[of_first, "x1"].median()).where(of_first).idxmin()
     query = moons.X_test.loc[[middle]]
