@@ -54,7 +54,7 @@ class FitConfig(BaseModel):
     alpha: float = Field(default=10.0, gt=0)
     passes: int = Field(default=6, ge=1)
     most_anchors: int = Field(default=24_000, ge=1)
-    undo_levels: float = Field(default=0.5, ge=0, le=1)
+    undo_levels: float = Field(default=1.0, ge=0, le=1)
     rounds: int = Field(default=1, ge=0)
     own_draws: int = Field(default=120_000, ge=1)
 
