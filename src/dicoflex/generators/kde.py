@@ -132,7 +132,8 @@ class Kde:
             apart = self.encoding.to_reals(answers[at])[:, None, :] - centres.astype(np.float64)
             log_kernels = (-0.5 * (apart / np.exp(log_h)) ** 2 - log_h - 0.5 * log(2 * pi)).sum(axis=2)
             log_kernels[rows < 0] = -np.inf
-            density[at] = logsumexp(log_kernels, axis=1) - np.log((rows >= 0).sum(axis=1))
+            found = np.maximum((rows >= 0).sum(axis=1), 1)
+            density[at] = logsumexp(log_kernels, axis=1) - np.log(found)
         return density
 
     def sample(self, context: Context, n: int, keys: NDArray[np.uint64], first: int) -> tuple[Values, None]:
