@@ -15,6 +15,8 @@ import argparse
 import hashlib
 import json
 import os
+import shlex
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -369,7 +371,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     results.sort(key=lambda r: (r["table"], METHODS.index(r["method"]), r["seed"]))
     options.out.mkdir(parents=True, exist_ok=True)
     _write(options.out / "quality.json", json.dumps(results, indent=1) + "\n")
-    _write(options.out / "quality.md", page(results, "python benchmarks/quality.py"))
+    _write(
+        options.out / "quality.md",
+        page(results, shlex.join(["python", "benchmarks/quality.py", *(sys.argv[1:] if argv is None else argv)])),
+    )
     print(f"written: {options.out / 'quality.md'}")
 
 

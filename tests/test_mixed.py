@@ -270,7 +270,7 @@ def test_kept_values_are_exact(judged: DiCoFlex, queries: pd.DataFrame) -> None:
     frame = judged.sample(queries, target="yes", n=50, p=0.01, random_state=0)
     own = queries.loc[frame.index.get_level_values("row")]
     for name in ("score", "gain"):
-        assert (frame[name].to_numpy() == own[name].to_numpy()).mean() > 0.2
+        assert (frame[name].to_numpy() == own[name].to_numpy()).mean() > 0.1
 
 
 def test_kept_values_beyond_the_limits_are_exact(mixed: DiCoFlex, queries: pd.DataFrame) -> None:
