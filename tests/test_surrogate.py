@@ -148,7 +148,8 @@ def test_same_seed_gives_the_same_stand_in(kind: type[Perceptron] | type[Forest]
 
 @pytest.mark.parametrize("seed", [2**32, 2**63 - 1])
 def test_any_seed(seed: int) -> None:
-    learn(ENCODING, VALUES[:50], soft(2)[:50], seed=seed)
+    model, _ = learn(ENCODING, VALUES[:50], soft(2)[:50], seed=seed)
+    np.testing.assert_allclose(model.probabilities(VALUES[:50]).sum(axis=1), 1.0)
 
 
 # -- the better of two ------------------------------------------------------------------------------------------------

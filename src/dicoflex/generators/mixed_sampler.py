@@ -143,6 +143,16 @@ def _tell(j, cell, inside, kept, offset, slope_at, prefix, prefix_slope, prefix_
 
 
 @numba.njit(cache=True)
+def _last_free(stuck):  # type: ignore[no-untyped-def]
+    """The last feature that can change, -1 if none can: where a draw that kept all others has to."""
+    last = -1
+    for j in range(len(stuck)):
+        if not stuck[j]:
+            last = j
+    return last
+
+
+@numba.njit(cache=True)
 def _logits(told, inner, inner_bias, outer, outer_bias, h, g, logits):  # type: ignore[no-untyped-def]
     """The logits of one feature's states; `h` and `g` are room to work in."""
     n_states = len(outer_bias)
@@ -210,10 +220,7 @@ def _draw(  # type: ignore[no-untyped-def]
     n_queries, n, d = out.shape
     hidden, head, widest = prefix.shape[1], inner.shape[2], outer.shape[2]
     for i in numba.prange(n_queries):
-        last = -1
-        for j in range(d):
-            if not stuck[i, j]:
-                last = j
+        last = _last_free(stuck[i])
         start = _context(
             own[i], where[i], settings[i], offset, slope_at, query_rows, query_slope, setting_rows, trunk, trunk_bias
         )
@@ -292,10 +299,7 @@ def _score(  # type: ignore[no-untyped-def]
     n, d = own.shape
     hidden, head, widest = prefix.shape[1], inner.shape[2], outer.shape[2]
     for i in numba.prange(n):
-        last = -1
-        for j in range(d):
-            if not stuck[i, j]:
-                last = j
+        last = _last_free(stuck[i])
         told = _context(
             own[i],
             own_where[i],
