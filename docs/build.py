@@ -1,47 +1,156 @@
-"""Refresh what the documentation shows of a real run: the README's example and the pictures."""
+"""Refresh what the documentation shows of a real run: the README's examples, a page's output and the pictures.
+
+In a page, `<!-- run: EXPRESSION -->` above a block says what the block shows: the expression's text, in the state that
+the page's own examples have reached there.
+
+    python docs/build.py                everything
+    python docs/build.py --pages        the pages alone, without the demo and the pictures
+"""
 
 from __future__ import annotations
 
+import argparse
+import contextlib
+import doctest
 import io
+import os
 import re
+import shlex
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from rich.console import Console
 
-from dicoflex import DiCoFlex, datasets, demo, load
+from dicoflex import Constraints, DiCoFlex, cli, datasets, demo, load
 from dicoflex.files import replacing, write_text
 
 HERE = Path(__file__).parent
 README = HERE.parent / "README.md"
 IMAGES = HERE / "images"
+PAGES = (HERE / "constraints.md",)
 WIDTH = 104
+BLOCK = re.compile(r"<!-- run: (?P<expression>.*?) -->\n```\n.*?^```\n", flags=re.DOTALL | re.MULTILINE)
 
 
-def main() -> None:
-    """Run the demo, put one person's answers into the README, and draw the pictures."""
+def main(argv: Sequence[str] | None = None) -> None:
+    """Refresh the pages, run the demo, put one person's answers into the README, and draw the pictures."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pages", action="store_true", help="refresh the pages alone")
+    options = parser.parse_args(argv)
+    for page in PAGES:
+        write_text(page, refreshed(page.read_text(encoding="utf-8")))
+    if options.pages:
+        return
     IMAGES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder)
         console = Console(record=True, width=WIDTH, file=io.StringIO())
         demo.run(out, console=console)
-        put_into_readme(console.export_text())
-        draw_changes(load(out / demo.MODEL), pd.read_csv(out / demo.PEOPLE, index_col="person"))
+        put_into_readme("demo", first_person(console.export_text()))
+        explainer, people = load(out / demo.MODEL), pd.read_csv(out / demo.PEOPLE, index_col="person")
+        put_into_readme("constraints", bound_answers(explainer, people))
+        draw_changes(explainer, people)
     draw_moons()
 
 
-def put_into_readme(text: str) -> None:
-    """The first person of the demo, and its closing figures, between the README's marks."""
+# -- pages -------------------------------------------------------------------------------------------------------
+
+
+def refreshed(text: str) -> str:
+    """The page with every marked block replaced by what its expression shows; a failing example is an error."""
+    state: dict[str, Any] = {"command": command}
+    parts, end = [], 0
+    for block in BLOCK.finditer(text):
+        run_examples(text[end : block.start()], state, name=f"page:{end}")
+        shown = _trimmed(str(eval(block["expression"], state)))
+        parts += [text[end : block.start()], f"<!-- run: {block['expression']} -->\n```\n{shown}\n```\n"]
+        end = block.end()
+    run_examples(text[end:], state, name=f"page:{end}")
+    return "".join([*parts, text[end:]])
+
+
+def run_examples(text: str, state: dict[str, Any], *, name: str) -> None:
+    """Run the doctests of a piece of a page, called `name`; `state` holds the variables before and after."""
+    test = doctest.DocTestParser().get_doctest(text, state, name, None, None)
+    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
+    runner.run(test, clear_globs=False)
+    if runner.failures:
+        raise SystemExit("an example of the page failed; mend it first")
+    state.update(test.globs)
+
+
+def command(line: str, explainer: DiCoFlex, **files: pd.DataFrame | str) -> str:
+    """A command and what it prints, run in a folder with `income.dicoflex` and the given tables and texts."""
+    printed = io.StringIO()
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), _width(WIDTH):
+        explainer.save("income.dicoflex")
+        for name, content in files.items():
+            if isinstance(content, str):
+                write_text(f"{name}.json", content)
+            else:
+                content.to_csv(f"{name}.csv", index_label="person")
+        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+            code = cli.main(shlex.split(line.replace("\\\n", " "))[1:])
+    ending = f"[exit code {code}]\n" if code else ""
+    return f"$ {line}\n{printed.getvalue()}{ending}"
+
+
+@contextlib.contextmanager
+def _width(columns: int) -> Any:
+    before = os.environ.get("COLUMNS")
+    os.environ["COLUMNS"] = str(columns)
+    try:
+        yield
+    finally:
+        os.environ.pop("COLUMNS")
+        os.environ.update({} if before is None else {"COLUMNS": before})
+
+
+def _trimmed(text: str) -> str:
+    return "\n".join(line.rstrip() for line in text.strip("\n").splitlines())
+
+
+# -- the README --------------------------------------------------------------------------------------------------
+
+
+def first_person(text: str) -> str:
+    """The first person of the demo, and its closing figures."""
     person = re.search(r"╭.*?╰[─]*╯", text, flags=re.DOTALL)
     figures = re.search(r"4  How good.*?(?=\n\s*\n|\n5  )", text, flags=re.DOTALL)
     assert person is not None
     assert figures is not None
-    shown = "\n".join(line.rstrip() for line in f"{person.group()}\n\n{figures.group()}".splitlines())
-    block = f"<!-- demo:start -->\n```\n{shown}\n```\n<!-- demo:end -->"
+    return f"{person.group()}\n\n{figures.group()}"
+
+
+def bound_answers(explainer: DiCoFlex, people: pd.DataFrame) -> str:
+    """What the README's example of constraints prints."""
+    wish = Constraints(
+        frozen=["race", "sex"],
+        increase=["age", "education"],
+        ranges={"hours_per_week": (20, 45)},
+        max_changes=3,
+        rules=["if relationship in ['Husband', 'Wife'] then marital_status == 'Married-civ-spouse'"],
+    )
+    found = explainer.explain(people.head(1), target=">50K", n=4, constraints=wish, random_state=0)
+    console = Console(record=True, width=WIDTH, file=io.StringIO())
+    console.print(found)
+    verdicts = found.verify().groupby("constraint", sort=False)["holds"].all()
+    return f"{console.export_text()}\n{verdicts.to_string()}"
+
+
+def put_into_readme(name: str, text: str) -> None:
+    """The text between the README's marks of this name."""
+    block = f"<!-- {name}:start -->\n```\n{_trimmed(text)}\n```\n<!-- {name}:end -->"
     readme = README.read_text(encoding="utf-8")
-    write_text(README, re.sub(r"<!-- demo:start -->.*<!-- demo:end -->", lambda _: block, readme, flags=re.DOTALL))
+    marks = rf"<!-- {name}:start -->.*<!-- {name}:end -->"
+    write_text(README, re.sub(marks, lambda _: block, readme, flags=re.DOTALL))
+
+
+# -- pictures ----------------------------------------------------------------------------------------------------
 
 
 def draw_changes(explainer: DiCoFlex, people: pd.DataFrame) -> None:

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from dicoflex import cli, surrogate
+from dicoflex.counterfactuals import Counterfactuals
 from dicoflex.explainer import load
 from dicoflex.schema import Schema
 
@@ -147,6 +149,137 @@ def test_a_shortfall_is_told(folder: Path, tmp_path: Path, capsys: pytest.Captur
     assert "1 row got fewer than 3: " in capsys.readouterr().err
 
 
+ASKED = [
+    *("--increase", "age", "--range", "age=+0:+40", "--range", "rate=-2:2", "--range", "rate=-50%:+50%"),
+    *("--allow", "job=nurse", "--forbid", "zone=NA", "--transition", "zone=01>02", "--max-changes", "2"),
+    *("--rule", "if job == 'nurse' then age >= 20", "--step", "age=5", "--cost", "job=2", "--cost", "age=0.1/unit"),
+    *("--max-cost", "5"),
+]
+
+
+def test_every_flag_binds_the_answers_and_is_on_record(folder: Path, tmp_path: Path) -> None:
+    path = tmp_path / "found.json"
+    assert explain(folder, *ASKED, "--out", str(path)) == 0
+    record = json.loads(path.read_text())
+    assert record["settings"]["constraints"] == {
+        "ranges": {"age": {"delta": [0, 40]}, "rate": [[-2, 2], {"relative": [-0.5, 0.5]}]},
+        "increase": ["age"],
+        "allowed": {"job": ["nurse"]},
+        "forbidden": {"zone": ["NA"]},
+        "transitions": {"zone": {"01": ["02"]}},
+        "max_changes": 2,
+        "rules": ["if job == 'nurse' then age >= 20"],
+        "steps": {"age": 5},
+        "cost": {"job": 2, "age": {"per_unit": 0.1}},
+        "max_cost": 5,
+    }
+    answers = [answer for query in record["queries"] for answer in query["counterfactuals"]]
+    assert answers
+    assert all(len(answer["changes"]) <= 2 for answer in answers)
+    moves = [change for answer in answers for change in answer["changes"] if change["feature"] == "age"]
+    assert moves
+    assert all(move["after"] > move["before"] and move["after"] % 5 == 0 for move in moves)
+    assert all(verdict["holds"] for verdict in record["verdicts"])
+
+
+def test_a_file_of_constraints_and_the_flags_bind_together(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "wish.json").write_text('{"frozen": ["zone"], "max_changes": 3}')
+    asked = ["--constraints", str(tmp_path / "wish.json"), "--max-changes", "1", "--freeze", "rate"]
+    assert explain(folder, *asked, "--out", str(tmp_path / "found.json")) == 0
+    settings = json.loads((tmp_path / "found.json").read_text())["settings"]
+    assert settings["constraints"] == {"frozen": ["zone", "rate"], "max_changes": 1}
+    assert settings["p"] == 0.01  # few changes are asked for, so that the density is asked for few as well
+
+
+def test_strict_forces_values_inside_a_range(folder: Path, tmp_path: Path) -> None:
+    asked = ["--range", "age=50:60", "--strict", "--out", str(tmp_path / "found.csv")]
+    assert explain(folder, *asked) == 0
+    ages = pd.read_csv(tmp_path / "found.csv")["age"]
+    assert len(ages) > 0
+    assert ages.between(50, 60).all()
+
+
+def test_verify_prints_a_verdict_for_each_constraint(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert explain(folder, "-n", "2", "--range", "age=30:60", "--increase", "age", "--verify") == 0
+    said = capsys.readouterr().err
+    for words in ("range age 30 to 60", "increase age", "schema", ": 0 violations"):
+        assert words in said
+
+
+def test_verify_ends_with_its_own_exit_code_if_an_answer_breaks_a_constraint(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(found: Counterfactuals) -> pd.DataFrame:
+        verdicts = pd.DataFrame({"row": [0, 0], "cf": [0, 0], "constraint": ["frozen age", "schema"]})
+        return verdicts.assign(holds=[False, True])
+
+    monkeypatch.setattr(Counterfactuals, "verify", broken)
+    out = str(tmp_path / "found.csv")
+    assert explain(folder, "--out", out) == 0
+    assert explain(folder, "--verify", "--out", out) == 4
+    assert "row 0, counterfactual 0: frozen age does not hold" in capsys.readouterr().err
+
+
+def test_what_no_row_can_meet_is_refused_and_what_some_cannot_is_told(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = table().drop(columns="answer").head(2).assign(age=[30, 69])
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    asked = ["explain", str(folder / "m.dicoflex"), str(tmp_path / "rows.csv"), "--target", "yes", "--strict"]
+    asked += ["--range", "age=+5:+9", "--out", str(tmp_path / "found.csv")]
+    assert cli.main(asked) == 0
+    assert "1 row got fewer than 5: " in capsys.readouterr().err
+    rows.tail(1).to_csv(tmp_path / "rows.csv", index=False)
+    assert cli.main(asked) == 2
+    refused(capsys, "age")
+
+
+def test_many_reasons_are_told_in_part(capsys: pytest.CaptureFixture[str]) -> None:
+    short = pd.DataFrame({"row": range(5), "wanted": 3, "got": 0, "reason": ["a", "b", "a", "c", "d"]})
+    cli._say_shortfall(SimpleNamespace(shortfall=short), 3)
+    assert capsys.readouterr().err.splitlines() == [
+        "5 rows got fewer than 3: a; b; c",
+        "and 1 other reason; --out found.json lists them by row",
+    ]
+
+
+def test_constraints_of_the_schema_bind_are_shown_and_can_be_lifted(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(surrogate.Perceptron, "STEPS", 50)
+    preset = tmp_path / "preset.json"
+    preset.write_text('{"increase": ["age"], "frozen": ["zone"], "rules": ["age <= 80"]}')
+    options = ["--schema", str(folder / "schema.json"), "--constraints", str(preset)]
+    model = str(tmp_path / "m.dicoflex")
+    asked = ["fit", str(folder / "data.csv"), "--label", "answer", *options, "-o", model]
+    assert cli.main([*asked, "--max-seconds", "1", "--seed", "0", "--quiet"]) == 0
+    capsys.readouterr()
+    assert cli.main(["inspect", model]) == 0
+    shown = capsys.readouterr().out
+    for words in ("age may only increase", "--override increase:age", "--override 'rules:age <= 80'"):
+        assert words in shown
+    ask = ["explain", model, str(folder / "rows.csv"), "--target", "no", "--seed", "0"]
+    assert cli.main([*ask, "--out", str(tmp_path / "bound.json")]) == 0
+    assert cli.main([*ask, "--override", "age,rules:age <= 80", "--out", str(tmp_path / "free.json")]) == 0
+    bound, free = (json.loads((tmp_path / f"{n}.json").read_text())["settings"] for n in ("bound", "free"))
+    assert bound["constraints"] == {"frozen": ["zone"], "increase": ["age"], "rules": ["age <= 80"]}
+    assert free["constraints"] == {"frozen": ["zone"]}
+
+
+def test_schema_writes_constraints_along_and_checks_them(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    preset = tmp_path / "preset.json"
+    preset.write_text('{"increase": ["age"]}')
+    asked = ["schema", str(folder / "data.csv"), "--label", "answer", "--constraints", str(preset)]
+    assert cli.main([*asked, "-o", str(tmp_path / "schema.json")]) == 0
+    assert "age may only increase" in capsys.readouterr().out
+    assert Schema.from_json(tmp_path / "schema.json").constraints.increase == ("age",)
+    preset.write_text('{"increase": ["job"]}')
+    assert cli.main(asked) == 2
+    refused(capsys, "increase 'job': it is categorical and has no order")
+
+
 def test_schema_shows_the_columns_and_writes_json_that_fit_reads(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -197,6 +330,12 @@ EXPLAIN_REFUSALS = {
     "unknown id column": (2, "id column 'who' is unknown", ["--id", "who"]),
     "unknown dropped column": (2, "column 'who' is unknown", ["--drop", "who"]),
     "not a number": (2, "'--n'", ["--n", "many"]),
+    "malformed range": (2, "--range 'age' must read feature=", ["--range", "age"]),
+    "unknown level": (2, "allowed 'job': value 'nurs' is unknown; did you mean 'nurse'?", ["--allow", "job=nurs"]),
+    "no constraints file": (2, "absent.json can't be read", ["--constraints", "absent.json"]),
+    "rule with a typo": (2, "feature 'agee' is unknown; did you mean 'age'?", ["--rule", "agee > 30"]),
+    "nothing to override": (2, "override 'age' names no constraint of the schema", ["--override", "age"]),
+    "contradiction": (2, "increase and decrease both name 'age'", ["--increase", "age", "--decrease", "age"]),
 }
 
 

@@ -133,7 +133,7 @@ def test_json_holds_everything() -> None:
     cfs.info["probability"] = [np.nan, 0.75]
     cfs.info["log_density"] = [-np.inf, -2.0]
     data = strict(cfs.to_json())
-    assert list(data) == ["settings", "queries", "shortfall"]
+    assert list(data) == ["settings", "queries", "shortfall", "verdicts"]
     assert data["settings"] == cfs.settings
     assert data["shortfall"] == [{"row": 1, "wanted": 2, "got": 1, "reason": "too few draws"}]
     first = data["queries"][0]["counterfactuals"][0]

@@ -1,16 +1,21 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Callable
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from time import perf_counter
+from types import SimpleNamespace
+from typing import Any
+from urllib.error import URLError
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from dicoflex import datasets
-from dicoflex.datasets import EDUCATION, RECIPES, load, names, two_moons
+from dicoflex.datasets import EDUCATION, RECIPES, checksum, load, names, two_moons
 from dicoflex.errors import DataError
 from dicoflex.schema import Kind
 
@@ -141,7 +146,15 @@ def test_facts_fit_the_table(name):
     assert data.y_test.index.equals(data.X_test.index)
     assert data.y_train.nunique() == 2
     assert data.positive in set(data.y_train)
-    assert set(data.immutable) <= set(data.schema.names)
+    assert set(data.immutable) | set(data.increase) <= set(data.schema.names)
+    assert not set(data.immutable) & set(data.increase)
+    assert all(data.schema[name].is_number or data.schema[name].kind is Kind.ORDINAL for name in data.increase)
+
+
+def test_defaults_protect_people_and_let_age_grow():
+    adult = load("adult")
+    assert {"sex", "race"} <= set(adult.immutable)
+    assert "age" in adult.increase
 
 
 @pytest.mark.parametrize("name", names())
@@ -160,6 +173,11 @@ def test_paper_split_has_the_authors_sizes(name):
     data = load_paper(name)
     assert (len(data.X_train), len(data.X_test)) == ROWS[name]
     assert data.X_test.index.equals(pd.RangeIndex(len(data.X_test)))
+
+
+@pytest.mark.parametrize("name", list(ROWS))
+def test_paper_split_has_the_known_checksum(name):
+    assert checksum(load_paper(name)) == RECIPES[name].sha256
 
 
 def test_adult_of_the_paper_is_part_of_the_shipped_table():
@@ -236,6 +254,185 @@ def test_file_without_a_known_column_is_refused(tmp_path, monkeypatch):
 def test_wrong_names_are_refused(name, split, message):
     with pytest.raises(DataError, match=message):
         load(name, split=split)
+
+
+# -- from OpenML ------------------------------------------------------------------------------------------------
+
+
+def openml_bank(table: pd.DataFrame) -> pd.DataFrame:
+    """Rows of Bank as OpenML writes them: columns V1 to V16 and Class, which is 1 or 2, and words as categories."""
+    label = table["y"].map({"no": "1", "yes": "2"})
+    columns = {f"V{i}": table[name] for i, name in enumerate(datasets.BANK[:-1], start=1)} | {"Class": label}
+    return pd.DataFrame(
+        {name: c.astype("category" if c.dtype.kind not in "if" else "float64") for name, c in columns.items()}
+    )
+
+
+@pytest.fixture
+def offer(monkeypatch, tmp_path) -> Callable[..., list[dict[str, Any]]]:
+    """Stands in for OpenML with a table, or an error, of one's choice; gives the list of requests it got."""
+    monkeypatch.setenv("DICOFLEX_DATA", str(tmp_path / "empty"))
+
+    def answer(frame: pd.DataFrame | Exception) -> list[dict[str, Any]]:
+        requests: list[dict[str, Any]] = []
+
+        def fetch_openml(**request: Any) -> SimpleNamespace:
+            requests.append(request)
+            if isinstance(frame, Exception):
+                raise frame
+            return SimpleNamespace(frame=frame)
+
+        monkeypatch.setattr(datasets, "fetch_openml", fetch_openml)
+        return requests
+
+    return answer
+
+
+@pytest.fixture
+def calls() -> pd.DataFrame:
+    """Thirty rows in the form of Bank."""
+    rng = np.random.default_rng(0)
+    words = {"job": ["admin.", "unknown"], "marital": ["single", "married"], "poutcome": ["success", "unknown"]}
+    numbers = RECIPES["bank"].numbers
+    columns = {name: rng.integers(0, 90, 30) if name in numbers else rng.choice(words.get(name, ["no", "yes"]), 30)
+               for name in datasets.BANK}  # fmt: skip
+    return pd.DataFrame(columns)
+
+
+@pytest.fixture
+def paper_of_calls(calls, monkeypatch) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """A paper that trained on some of `calls` and tested on others, one of them twice, in an order of its own."""
+    train, test = calls.iloc[[7, 3, 3, 20]], calls.iloc[[11, 0]]
+    packed = datasets._pack_digests(train, test)
+    known = (int.from_bytes(packed[:4], "big"), [packed[i : i + 5] for i in range(4, len(packed), 5)])
+    monkeypatch.setattr(datasets, "_read_digests", {"bank": known}.get)
+    monkeypatch.setitem(RECIPES, "bank", replace(RECIPES["bank"], sha256=datasets._checksum(train, test)))
+    return train, test
+
+
+def test_nothing_is_fetched_unless_asked_for(offer, calls):
+    requests = offer(openml_bank(calls))
+    with pytest.raises(DataError, match=r"train\.csv.*put it there.*table 1461 of OpenML.*fetch=True"):
+        load("bank")
+    assert requests == []
+
+
+def test_fetched_rows_are_those_of_the_paper(offer, calls, paper_of_calls, tmp_path):
+    requests = offer(openml_bank(calls))
+    bank = load("bank", fetch=True, cache=tmp_path)
+    train, test = paper_of_calls
+    pd.testing.assert_frame_equal(bank.X_train, train.drop(columns="y").reset_index(drop=True), check_dtype=False)
+    assert bank.y_test.tolist() == test["y"].tolist()
+    assert bank.X_train["age"].dtype == np.int64
+    assert checksum(bank) == RECIPES["bank"].sha256
+    assert [(request["data_id"], request["data_home"]) for request in requests] == [(1461, tmp_path)]
+    pd.testing.assert_frame_equal(load("bank", split="paper", fetch=True).X_train, bank.X_train)
+
+
+def test_a_copy_without_one_of_the_rows_is_refused(offer, calls, paper_of_calls):
+    damaged = calls.copy()
+    damaged.loc[20, "balance"] += 1
+    offer(openml_bank(damaged))
+    with pytest.raises(DataError, match=r"lacks 1 of the paper's 6 rows.*can't be verified.*verify=False"):
+        load("bank", fetch=True)
+
+
+def test_a_copy_that_fails_the_checksum_is_refused(offer, calls, paper_of_calls, monkeypatch):
+    monkeypatch.setitem(RECIPES, "bank", replace(RECIPES["bank"], sha256="0" * 64))
+    offer(openml_bank(calls))
+    with pytest.raises(DataError, match=r"fails the checksum.*can't be verified.*verify=False"):
+        load("bank", fetch=True)
+
+
+def test_an_unverified_copy_comes_whole(offer, calls):
+    offer(openml_bank(calls))
+    bank = load("bank", fetch=True, verify=False)
+    whole = pd.concat([bank.X_train.assign(y=bank.y_train), bank.X_test.assign(y=bank.y_test)]).sort_index()
+    assert (len(bank.X_train), len(bank.X_test)) == (24, 6)
+    pd.testing.assert_frame_equal(whole, calls, check_dtype=False)
+
+
+def test_the_papers_split_needs_verification(offer, calls):
+    requests = offer(openml_bank(calls))
+    with pytest.raises(DataError, match="leave verify=True, or split=None"):
+        load("bank", split="paper", fetch=True, verify=False)
+    assert requests == []
+
+
+def test_another_table_is_refused(offer, calls):
+    offer(openml_bank(calls).drop(columns="V3"))
+    with pytest.raises(DataError, match="has 16 columns instead of 17"):
+        load("bank", fetch=True, verify=False)
+
+
+@pytest.mark.parametrize("problem", [URLError("no route to host"), ValueError("Dataset with data_id 1461 not found.")])
+def test_a_failed_download_names_the_folder(offer, tmp_path, problem):
+    offer(problem)
+    with pytest.raises(DataError, match=r"could not be fetched: .*(no route|not found)") as error:
+        load("bank", fetch=True)
+    assert str(tmp_path / "empty" / "bank") in str(error.value)
+
+
+def test_a_folder_goes_before_the_download(offer, tmp_path, calls):
+    requests = offer(openml_bank(calls))
+    (tmp_path / "empty").mkdir()
+    write_bank(tmp_path / "empty")
+    assert len(load("bank", fetch=True).X_train) == 2
+    assert requests == []
+
+
+def test_a_table_without_public_copy_says_so(offer, calls):
+    requests = offer(openml_bank(calls))
+    with pytest.raises(DataError, match=r"gmc.*train\.csv.*put it there.*no public copy is known"):
+        load("gmc", fetch=True)
+    assert requests == []
+
+
+def test_shipped_digests_are_those_of_the_papers_rows():
+    for name in ("bank", "default"):
+        if not in_folder(name):
+            pytest.skip(f"{name} is not in the data folder")
+        packed = (files("dicoflex") / "data" / f"{name}.rows").read_bytes()
+        assert packed == datasets._pack_digests(*datasets._read_pair(name))
+
+
+@pytest.fixture
+def default() -> datasets.Dataset:
+    return load_paper("default")
+
+
+def test_default_of_the_paper_is_found_in_a_whole_table(default, offer):
+    parts = [(default.X_train, default.y_train), (default.X_test, default.y_test)]
+    everyone = pd.concat([X.assign(**{default.label: y}) for X, y in parts])
+    strangers = everyone.head(500).assign(LIMIT_BAL=1)
+    mixed = pd.concat([strangers, everyone.sample(frac=1.0, random_state=0)], ignore_index=True)
+    as_there = mixed.set_axis([*(f"x{i}" for i in range(1, 24)), "y"], axis=1).astype(
+        {"x2": "category", "y": "category"}
+    )
+    offer(as_there)
+    found = load("default", fetch=True)
+    pd.testing.assert_frame_equal(found.X_train, default.X_train)
+    pd.testing.assert_series_equal(found.y_test, default.y_test)
+    assert found.schema == default.schema
+
+
+def test_checksum_depends_on_values_names_and_order_alone():
+    moons = two_moons(50)
+    same = replace(
+        moons, X_train=moons.X_train[["x2", "x1"]].astype(object).astype(float), y_train=moons.y_train.astype(float)
+    )
+    assert checksum(same) == checksum(moons)
+    assert checksum(replace(moons, X_train=moons.X_train[::-1], y_train=moons.y_train[::-1])) != checksum(moons)
+    assert checksum(replace(moons, y_train=1 - moons.y_train)) != checksum(moons)
+    assert checksum(replace(moons, X_train=moons.X_train.rename(columns={"x1": "x0"}))) != checksum(moons)
+
+
+def test_checksum_of_text_numbers_and_missing():
+    text = pd.Series([" a", None], dtype=object)
+    assert datasets._texts(text) == ["a", ""]
+    assert datasets._texts(pd.Series([1.0, np.nan, 0.1])) == ["1", "", "0.1"]
+    assert datasets._texts(pd.Series([1, None], dtype="Int64")) == ["1", ""]
+    assert datasets._texts(pd.Series(["b"], dtype="category")) == ["b"]
 
 
 # -- two moons --------------------------------------------------------------------------------------------------

@@ -317,7 +317,6 @@ BAD_QUERIES: dict[str, tuple[Callable[[pd.DataFrame], Any], dict[str, Any], str]
     "p below": (lambda q: q, {"p": 0.001}, r"p must lie in the trained range, 0\.01 to 2, got 0\.001"),
     "p missing": (lambda q: q, {"p": np.nan}, "p must lie in the trained range, .*got nan"),
     "p text": (lambda q: q, {"p": "2"}, "p must lie in the trained range, .*got '2'"),
-    "p none": (lambda q: q, {"p": None}, "p must lie in the trained range, .*got None"),
     "p true": (lambda q: q, {"p": True}, "p must lie in the trained range, .*got True"),
     "confidence text": (lambda q: q, {"confidence": "0.8"}, r"confidence must lie between 0 and 1, got '0\.8'"),
     "confidence percent": (lambda q: q, {"confidence": 80}, "confidence must lie between 0 and 1, got 80"),

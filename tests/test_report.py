@@ -232,6 +232,29 @@ def test_text_shows_the_query_what_was_asked_and_the_changes() -> None:
     assert re.search(r"1 +· +· +▲ 0.0421 → 0.31", text)
 
 
+def test_constraints_are_told_in_words_and_frozen_features_once() -> None:
+    bound = {"frozen": ["owner"], "ranges": {"age": {"delta": [0, 5]}}, "increase": ["grade"], "max_changes": 2}
+    made = make([replaced(3, age=36)], settings={"frozen": ["owner"], "constraints": bound})
+    assert made[0]["constraints"] == [
+        "age may change by 0 to +5",
+        "grade may only increase",
+        "at most 2 features may change",
+    ]
+    text = printed(made, 140)
+    assert "constraints age may change by 0 to +5 · grade may only increase · at most 2 features may change" in text
+    assert text.count("frozen") == 2  # beside the value, and in the line of what was asked
+    assert "{" not in text
+    page = Tags(to_html_page(made)).text
+    assert "bound byage may change by 0 to +5grade may only increaseat most 2 features may change" in page
+    assert "owner may not change" not in page
+
+
+def test_no_line_of_constraints_where_none_but_frozen_bind() -> None:
+    made = make([replaced(3, age=36)], settings={"frozen": ["owner"], "constraints": {"frozen": ["owner"]}})
+    assert "constraints" not in printed(made)
+    assert "bound by" not in Tags(to_html_page(made)).text
+
+
 @pytest.mark.parametrize("width", [40, 60, 80, 110, 200])
 def test_every_width_shows_every_change_and_stays_inside(width: int) -> None:
     made = make([replaced(3, age=41, job="nurse", rate=0.31, gain=15024.0, owner=True, grade="high", children=0)])
@@ -291,7 +314,7 @@ def test_page_escapes_everything() -> None:
         positions=np.array([0]),
         shortfall=pd.DataFrame([(evil, 2, 1, evil)], columns=["row", "wanted", "got", "reason"]),
         schema=Schema.infer(train),
-        settings={"p": 1.0, "constraints": {evil: [evil]}, "version": evil, "frozen": [evil]},
+        settings={"p": 1.0, "constraints": {"allowed": {evil: [evil]}}, "version": evil, "frozen": [evil]},
     )
     page = to_html_page(made, title=evil, lead=evil)
     assert "<script" not in page

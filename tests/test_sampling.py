@@ -11,7 +11,8 @@ import pytest
 from dicoflex import sampling
 from dicoflex.encoding import Encoding
 from dicoflex.generators.base import Context
-from dicoflex.sampling import MOST_ROUNDS, Draws, Rules, Verdict, draw
+from dicoflex.limits import Limits
+from dicoflex.sampling import MOST_ROUNDS, Draws, Terms, Verdict, draw
 from dicoflex.schema import Schema
 from dicoflex.streams import row_keys, uniforms
 
@@ -27,7 +28,9 @@ class Fixed:
         self.scores = scores
         self.calls: list[tuple[int, int, int]] = []
 
-    def sample(self, context: Context, n: int, _: np.ndarray, first: int) -> tuple[np.ndarray, np.ndarray | None]:
+    def sample(
+        self, context: Context, n: int, _: np.ndarray, first: int, limits: Limits | None = None
+    ) -> tuple[np.ndarray, np.ndarray | None]:
         self.calls.append((len(context), n, first))
         number = (first + np.arange(n)) % len(self.rows)
         values = np.tile(self.rows[number], (len(context), 1, 1))
@@ -40,7 +43,9 @@ class Fixed:
 class Uniform:
     """Numbers from 0 to 99, all as likely; the level stays."""
 
-    def sample(self, context: Context, n: int, keys: np.ndarray, first: int) -> tuple[np.ndarray, np.ndarray]:
+    def sample(
+        self, context: Context, n: int, keys: np.ndarray, first: int, limits: Limits | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         numbers = np.floor(100 * uniforms(keys, first, n))
         values = np.repeat(context.query[:, None, :], n, axis=1)
         values[:, :, 0] = numbers
@@ -54,8 +59,8 @@ def contexts(query: Any, *, frozen: Any = None) -> Context:
     return Context(values, np.ones(n, dtype=np.int64), np.full(n, 2.0), mask, np.zeros(n))
 
 
-def take(generator: Any, context: Context, n: int, *, exact: bool = True, seed: int = 0, **rules: Any) -> Draws:
-    given = Rules(**({"doubt": None, "floor": np.zeros(len(context))} | rules))
+def take(generator: Any, context: Context, n: int, *, exact: bool = True, seed: int = 0, **terms: Any) -> Draws:
+    given = Terms(**({"doubt": None, "floor": np.zeros(len(context))} | terms))
     return draw(generator, ENCODING, context, row_keys(context.query, seed), n, given, exact=exact)
 
 
@@ -127,7 +132,7 @@ def test_draws_go_on_where_the_last_round_ended() -> None:
 
 def test_only_queries_that_are_short_get_more_rounds() -> None:
     class OneIsShort(Fixed):
-        def sample(self, context: Context, n: int, keys: np.ndarray, first: int) -> Any:
+        def sample(self, context: Context, n: int, keys: np.ndarray, first: int, limits: Limits | None = None) -> Any:
             values, _ = super().sample(context, n, keys, first)
             values[context.query[:, 0] == 50, :, 0] = 7
             return values, None
@@ -142,7 +147,7 @@ def test_missing_values_equal_each_other() -> None:
     encoding = Encoding.fit(frame, Schema.infer(frame))
     context = contexts([np.nan, 2.5])
     rows = [[np.nan, 2.5], [np.nan, np.nan], [-np.nan, np.nan], [1.0, np.nan]]
-    draws = draw(Fixed(rows), encoding, context, row_keys(context.query, 0), 2, Rules(None, np.zeros(1)), exact=True)
+    draws = draw(Fixed(rows), encoding, context, row_keys(context.query, 0), 2, Terms(None, np.zeros(1)), exact=True)
     np.testing.assert_array_equal(draws.values, [[np.nan, np.nan], [1.0, np.nan]])
 
 
@@ -180,7 +185,7 @@ def test_density_from_the_sampler_is_kept() -> None:
     assert draws.log_density.tolist() == [-3.0, -4.0]
 
 
-# -- rules ------------------------------------------------------------------------------------------------------------
+# -- terms ------------------------------------------------------------------------------------------------------------
 
 
 def small_is_sure(values: np.ndarray, target: np.ndarray) -> np.ndarray:
@@ -208,7 +213,7 @@ def test_floor_belongs_to_the_query() -> None:
     assert [draws.values[draws.query == i, 0].tolist() for i in range(3)] == [[20], [60, 40, 20], [80, 60, 40, 20]]
 
 
-def test_without_a_rule_nothing_is_doubted() -> None:
+def test_without_a_stand_in_nothing_is_doubted() -> None:
     draws = take(Fixed([row(1), row(2)]), contexts(QUERY), 2)
     assert np.isnan(draws.probability).all()
 
@@ -236,10 +241,10 @@ def test_least_likely_draws_come_last() -> None:
 
 def test_chunks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     context = contexts([row(i, i / 100) for i in range(30)])
-    rules = {"doubt": small_is_sure, "floor": np.linspace(0, 0.9, 30)}
-    together = take(Uniform(), context, 10, **rules)
+    terms = {"doubt": small_is_sure, "floor": np.linspace(0, 0.9, 30)}
+    together = take(Uniform(), context, 10, **terms)
     monkeypatch.setattr(sampling, "CHUNK_CELLS", 200)
-    apart = take(Uniform(), context, 10, **rules)
+    apart = take(Uniform(), context, 10, **terms)
     for name in ("values", "query", "log_density", "probability", "verdict"):
         np.testing.assert_array_equal(getattr(together, name), getattr(apart, name))
     assert together.query.tolist() == np.repeat(range(30), 10).tolist()

@@ -14,7 +14,8 @@ import pyarrow as pa
 import pytest
 from pydantic import ValidationError
 
-from dicoflex.errors import DataError, SchemaError, UserError
+from dicoflex.constraints import Constraints, delta, per_unit, relative
+from dicoflex.errors import ConstraintError, DataError, RuleError, SchemaError, UserError
 from dicoflex.schema import Feature, Kind, Schema, distinct, dtype_bounds, dtype_of, dtype_text
 
 INTS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
@@ -452,3 +453,213 @@ def test_the_frame_is_left_as_it_was(frame: pd.DataFrame) -> None:
     before = frame.copy()
     Schema.infer(frame)
     pd.testing.assert_frame_equal(frame, before)
+
+
+# -- constraints -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def described() -> Schema:
+    columns = {
+        "age": [18, 99, 40],
+        "income": [0.5, 9.25, np.nan],
+        "job": ["cook", None, "nurse"],
+        "grade": pd.Categorical(["b", "a", "c"], list("abc"), ordered=True),
+        "member": [True, False, True],
+        "sector": pd.Categorical([1, 2, 3]),
+        "smoker": ["no", "yes", "no"],
+        7: [1.5, 2.5, 3.5],
+    }
+    return Schema.infer(pd.DataFrame(columns), kinds={"smoker": "boolean"})
+
+
+FITTING: list[dict[str, Any]] = [
+    {},
+    {"frozen": ["age", 7]},
+    {"ranges": {"age": (90, 200), "income": [relative(-0.5, 0.5), (None, 3.5)], 7: delta(0, 500)}},
+    {"increase": ["age", "grade"], "decrease": [7]},
+    {"allowed": {"job": ["cook", None], "sector": [1.0, 3], "age": [20, 30.0], "income": [None, 2.5], "member": [1]}},
+    {"forbidden": {"age": [7, 0.5, None], "job": ["cook"], "smoker": ["yes"]}},
+    {"transitions": {"job": {"cook": [None], None: ["nurse"]}, "sector": {1: [2, 3]}, "member": {True: [False]}}},
+    {"steps": {"age": 50, "income": 0.3}},
+    {"cost": {"age": per_unit(1), "job": 3}, "max_cost": 4},
+    {"rules": ["age / income < 9", "grade >= 'b'", "sector in [1, 2]", "member == true", "smoker == 'no'", "`7` > 1"]},
+]
+
+
+@pytest.mark.parametrize("fields", FITTING)
+def test_constraints_that_fit(described: Schema, fields: dict[str, Any]) -> None:
+    wish = Constraints(**fields)
+    described.check_constraints(wish)
+    carrying = described.with_constraints(wish)
+    again = Schema.from_json(carrying.to_json())
+    assert again == carrying
+    assert again.constraints == wish
+    assert (again == described) == (fields == {})
+    assert described.constraints == Constraints()
+    assert hash(again) == hash(carrying)
+
+
+MISFITS: dict[str, tuple[dict[str, Any], str]] = {
+    "an unknown frozen feature": ({"frozen": ["agee"]}, "frozen: feature 'agee' is unknown; did you mean 'age'?"),
+    "an unknown range": ({"ranges": {"agee": (1, 2)}}, "ranges: feature 'agee' is unknown; did you mean 'age'?"),
+    "a number as text": ({"steps": {"7": 1}}, "steps: feature '7' is unknown; did you mean 7?"),
+    "an unknown cost": ({"cost": {"jobs": 1}}, "cost: feature 'jobs' is unknown; did you mean 'job'?"),
+    "up without an order": (
+        {"increase": ["job"]},
+        "increase 'job': it is categorical and has no order; use allowed or transitions",
+    ),
+    "down for a boolean": (
+        {"decrease": ["member"]},
+        "decrease 'member': it is boolean and has no order; use allowed or transitions",
+    ),
+    "a range of a category": (
+        {"ranges": {"sector": (1, 2)}},
+        "ranges 'sector': it is categorical, and ranges are for numbers; use allowed or transitions",
+    ),
+    "a range of an ordinal": (
+        {"ranges": {"grade": delta(0, 1)}},
+        "ranges 'grade': it is ordinal, and ranges are for numbers; use allowed",
+    ),
+    "a step of a category": (
+        {"steps": {"job": 1}},
+        "steps 'job': it is categorical, and steps are for numbers; use allowed or transitions",
+    ),
+    "a cost per unit of a level": (
+        {"cost": {"grade": per_unit(1)}},
+        "cost 'grade': it is ordinal, and a cost per unit is for numbers; use a plain number, the cost of any change",
+    ),
+    "a range outside": (
+        {"ranges": {"age": (100, 120)}},
+        "ranges 'age': 100 to 120 lies outside the column's limits, 18 to 99; choose limits inside",
+    ),
+    "an open range outside": (
+        {"ranges": {"income": (None, 0.25)}},
+        "ranges 'income': at most 0.25 lies outside the column's limits, 0.5 to 9.25; choose limits inside",
+    ),
+    "a range between whole numbers": (
+        {"ranges": {"age": (20.25, 20.75)}},
+        "ranges 'age': 20.25 to 20.75 holds no whole number, and the column holds no others; widen it",
+    ),
+    "a fractional step of whole numbers": (
+        {"steps": {"age": 2.5}},
+        "steps 'age': the step 2.5 has a fraction, and the column holds whole numbers; use a whole step",
+    ),
+    "a step beyond the limits": (
+        {"steps": {"age": 100}},
+        "steps 'age': the step 100 has no multiple within the column's limits, 18 to 99; choose a smaller one",
+    ),
+    "a range and a step that meet outside": (
+        {"ranges": {"age": (80, 120)}, "steps": {"age": 60}},
+        "ranges 'age': 80 to 120 holds no multiple of the step 60 within the limits 18 to 99; widen it",
+    ),
+    "an unknown level": ({"allowed": {"job": ["cok"]}}, "allowed 'job': value 'cok' is unknown; did you mean 'cook'?"),
+    "a level as text": ({"allowed": {"sector": ["1"]}}, "allowed 'sector': value '1' is unknown; did you mean 1?"),
+    "an unknown forbidden level": (
+        {"forbidden": {"job": ["cok"]}},
+        "forbidden 'job': value 'cok' is unknown; did you mean 'cook'?",
+    ),
+    "a start that is unknown": (
+        {"transitions": {"job": {"cok": ["nurse"]}}},
+        "transitions 'job': value 'cok' is unknown; did you mean 'cook'?",
+    ),
+    "an end that is unknown": (
+        {"transitions": {"grade": {"a": ["d"]}}},
+        "transitions 'grade': value 'd' is unknown; known: a, b, c",
+    ),
+    "transitions of numbers": (
+        {"transitions": {"age": {18: [19]}}},
+        "transitions 'age': it is integer, and transitions are for levels; use ranges, increase or decrease",
+    ),
+    "missing where none is": (
+        {"allowed": {"age": [None]}},
+        "allowed 'age': missing values were never seen in this column; leave None out",
+    ),
+    "everything forbidden": (
+        {"forbidden": {"member": [0, 1]}},
+        "forbidden 'member': every value is forbidden; to keep it as it is, put it in frozen",
+    ),
+    "text for a number": (
+        {"allowed": {"age": ["40"]}},
+        "allowed 'age': '40' is no number, and the column holds numbers; list numbers",
+    ),
+    "truth for a number": (
+        {"forbidden": {"age": [True]}},
+        "forbidden 'age': True is no number, and the column holds numbers; list numbers",
+    ),
+    "a fraction for a whole number": (
+        {"allowed": {"age": [40.5]}},
+        "allowed 'age': 40.5 has a fraction, and the column holds whole numbers; list whole numbers",
+    ),
+    "a value outside": (
+        {"allowed": {"age": [40, 100]}},
+        "allowed 'age': 100 lies outside the column's limits, 18 to 99; list values inside",
+    ),
+    "a rule with an unknown name": (
+        {"rules": ["agee < 40"]},
+        "rule 'agee < 40': feature 'agee' is unknown; did you mean 'age'?",
+    ),
+    "a rule that compares kinds": (
+        {"rules": ["age < 'old'"]},
+        "rule \"age < 'old'\": compares age, a number, with the text 'old'; write a number",
+    ),
+    "a rule with an unknown level": (
+        {"rules": ["grade >= 'd'"]},
+        "rule \"grade >= 'd'\": level of grade: 'd' is unknown; known: a, b, c",
+    ),
+    "a rule that orders categories": (
+        {"rules": ["sector > 1"]},
+        "rule 'sector > 1': sector is a category and has no order; use ==, != or in",
+    ),
+    "a rule on a boolean of text": (
+        {"rules": ["smoker == true"]},
+        "rule 'smoker == true': level of smoker: True is unknown; known: no, yes",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", MISFITS)
+def test_constraints_that_do_not_fit_are_refused(described: Schema, case: str) -> None:
+    fields, reason = MISFITS[case]
+    for refuse in (described.check_constraints, described.with_constraints):
+        with pytest.raises(ConstraintError) as caught:
+            refuse(Constraints(**fields))
+        assert str(caught.value) == reason
+        assert isinstance(caught.value, RuleError) == reason.startswith("rule ")
+
+
+@pytest.mark.parametrize("case", MISFITS)
+def test_a_schema_file_with_constraints_that_do_not_fit_is_refused(described: Schema, case: str) -> None:
+    fields, reason = MISFITS[case]
+    raw = json.loads(described.to_json()) | {"constraints": Constraints(**fields).model_dump()}
+    with pytest.raises(SchemaError, match="this is not a schema") as caught:
+        Schema.from_json(json.dumps(raw))
+    assert reason in str(caught.value)
+
+
+def test_a_schema_without_constraints_is_written_as_before(described: Schema) -> None:
+    assert list(json.loads(described.to_json())) == ["features"]
+    assert list(described.model_dump(mode="json")) == ["features"]
+    assert Schema.from_json(described.to_json()).constraints == Constraints()
+
+
+def test_the_constraints_of_a_schema_override_nothing(described: Schema) -> None:
+    with pytest.raises(ConstraintError) as caught:
+        described.with_constraints(Constraints(override=["age"]))
+    assert str(caught.value) == "override 'age': the constraints of a schema have none to override; leave it out"
+    with pytest.raises(ConstraintError, match=r"constraints must be Constraints\(\.\.\.\), got dict"):
+        described.with_constraints({"frozen": ["age"]})  # type: ignore[arg-type]
+
+
+def test_what_features_are_in_a_rule(described: Schema) -> None:
+    assert [feature.rule_kind for feature in described.features] == [
+        *("number", "number", "level", "ordinal", "boolean", "level", "level", "number")
+    ]
+    assert describe([0, 1, 1], kinds="boolean").rule_kind == "boolean"
+
+
+def test_levels_are_found_by_value() -> None:
+    feature = describe(pd.Series([1, "a", True, 2.5], dtype=object))
+    assert [feature.is_level(v) for v in (1, 1.0, "1", "a", True, 2.5, 2, False)] == [
+        *(True, True, False, True, True, True, False, False)
+    ]

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-__all__ = ["Counterfactuals", "DiCoFlex", "Feature", "Kind", "Schema", "__version__", "load"]
+__all__ = [
+    "Constraints",
+    "Counterfactuals",
+    "DiCoFlex",
+    "Feature",
+    "Kind",
+    "Schema",
+    "__version__",
+    "delta",
+    "load",
+    "per_unit",
+    "relative",
+]
 
 from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dicoflex.constraints import Constraints, delta, per_unit, relative
     from dicoflex.counterfactuals import Counterfactuals
     from dicoflex.explainer import DiCoFlex, load
     from dicoflex.schema import Feature, Kind, Schema
@@ -17,6 +30,10 @@ __version__ = version("dicoflex")
 
 # Names are imported when first used, so that `import dicoflex` and the command line start without torch.
 _HOME = {
+    "Constraints": "constraints",
+    "delta": "constraints",
+    "per_unit": "constraints",
+    "relative": "constraints",
     "Counterfactuals": "counterfactuals",
     "DiCoFlex": "explainer",
     "load": "explainer",

@@ -23,11 +23,13 @@ from rich.text import Text
 
 from dicoflex.errors import DataError, ModelFileError, QueryError, SchemaError, SettingError, UserError, named
 from dicoflex.files import replacing, write_text
+from dicoflex.flags import Flags, constraints, features, matches
 
 if TYPE_CHECKING:
     import pandas as pd
     from rich.table import Table
 
+    from dicoflex.constraints import Constraints
     from dicoflex.counterfactuals import Counterfactuals
     from dicoflex.explainer import DiCoFlex
     from dicoflex.schema import Schema
@@ -40,6 +42,8 @@ MISSING_WORDS = frozenset(
     ("", "#N/A", "#NA", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null", "-NaN", "-nan")
 )
 INTERRUPTED = 130
+BROKEN = 4
+MOST_REASONS = 3
 
 app = typer.Typer(
     name="dicoflex",
@@ -50,26 +54,29 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
+
+def _words(flag: str, metavar: str, help: str) -> Any:
+    """An option that may be given several times."""
+    return typer.Option(flag, metavar=metavar, help=f"{help} May be repeated.", show_default=False)
+
+
 Rows = Annotated[Path, typer.Argument(help="Table of rows: .csv, .csv.gz or .parquet.", show_default=False)]
 ModelFile = Annotated[Path, typer.Argument(help="Model file written by 'fit' or save().", show_default=False)]
-Drop = Annotated[
-    list[str], typer.Option(metavar="NAMES", help="Columns to leave out: id,name. May be repeated.", show_default=False)
-]
+Drop = Annotated[list[str], _words("--drop", "NAMES", "Columns to leave out: id,name.")]
 Kinds = Annotated[
     list[str],
-    typer.Option(
+    _words(
         "--kind",
-        metavar="COLUMN=KIND",
-        help="What a column is: sector=categorical (or continuous, integer, ordinal, boolean). May be repeated.",
-        show_default=False,
+        "COLUMN=KIND",
+        "What a column is: sector=categorical (or continuous, integer, ordinal, boolean).",
     ),
 ]
-Orders = Annotated[
-    list[str],
+Orders = Annotated[list[str], _words("--order", "COLUMN=LEVELS", "Levels from lowest to highest: size=S,M,L.")]
+Presets = Annotated[
+    Path | None,
     typer.Option(
-        "--order",
-        metavar="COLUMN=LEVELS",
-        help="Levels from lowest to highest: size=S,M,L. May be repeated.",
+        "--constraints",
+        help="Constraints as JSON that bind every call of 'explain' unless it overrides them.",
         show_default=False,
     ),
 ]
@@ -152,12 +159,13 @@ def schema(
     kind: Kinds = [],  # noqa: B006
     order: Orders = [],  # noqa: B006
     drop: Drop = [],  # noqa: B006
+    presets: Presets = None,
 ) -> None:
     """Show what a table's columns are taken for; write it to edit."""
     if out is not None:
         _check_folder(out)
-    frame, described = _training_rows(data, label=label, drop=drop, kinds=kind, orders=order)
-    Console().print(_schema_table(described))
+    frame, described = _training_rows(data, label=label, drop=drop, kinds=kind, orders=order, presets=presets)
+    _say_schema(described, Console())
     if out is not None:
         write_text(out, described.to_json() + "\n")
         _note(f"{_counted(len(frame), 'row')} described; wrote {out}: edit it, then dicoflex fit ... --schema {out}")
@@ -174,6 +182,7 @@ def fit(
     kind: Kinds = [],  # noqa: B006
     order: Orders = [],  # noqa: B006
     drop: Drop = [],  # noqa: B006
+    presets: Presets = None,
     generator: Annotated[str, typer.Option(help="Density to learn: mixed, maf, nice, realnvp or kde.")] = "mixed",
     paper: Annotated[bool, typer.Option("--paper", help="The paper's model and settings, instead.")] = False,
     max_seconds: Annotated[float | None, typer.Option(help="Training time at most.", show_default=False)] = None,
@@ -183,7 +192,9 @@ def fit(
 ) -> None:
     """Learn from rows and the labels that a classifier gave them."""
     _check_folder(out)
-    frame, described = _training_rows(data, label=label, drop=drop, kinds=kind, orders=order, schema_file=schema_file)
+    frame, described = _training_rows(
+        data, label=label, drop=drop, kinds=kind, orders=order, schema_file=schema_file, presets=presets
+    )
     from dicoflex.explainer import DiCoFlex
 
     options: dict[str, Any] = {
@@ -211,12 +222,54 @@ def explain(
         str | None, typer.Option(help="Label asked for.", show_default="of two classes, the other")
     ] = None,
     n: Annotated[int, typer.Option("--n", "-n", help="Counterfactuals for each row.")] = 5,
-    p: Annotated[float, typer.Option("--p", "-p", help="Sparsity: 2 for close, 0.01 for few changes.")] = 2.0,
-    freeze: Annotated[
-        list[str],
+    p: Annotated[
+        float | None,
         typer.Option(
-            metavar="NAMES", help="Features that may not change: age,sex. May be repeated.", show_default=False
+            "--p",
+            "-p",
+            help="Sparsity: 2 for close, 0.01 for few changes.",
+            show_default="2; the least with --max-changes",
         ),
+    ] = None,
+    freeze: Annotated[list[str], _words("--freeze", "NAMES", "Features that may not change: age,sex.")] = [],  # noqa: B006
+    constraints_file: Annotated[
+        Path | None,
+        typer.Option("--constraints", help="Constraints as JSON; the flags below add to them.", show_default=False),
+    ] = None,
+    increase: Annotated[list[str], _words("--increase", "NAMES", "Features that may only go up.")] = [],  # noqa: B006
+    decrease: Annotated[list[str], _words("--decrease", "NAMES", "Features that may only go down.")] = [],  # noqa: B006
+    ranges: Annotated[
+        list[str],
+        _words(
+            "--range",
+            "FEATURE=LOW:HIGH",
+            "Limits of a value, hours=20:50, or of its change, income=-10%:+25% or age=+0:+5. An end may be left open.",
+        ),
+    ] = [],  # noqa: B006
+    allow: Annotated[
+        list[str], _words("--allow", "FEATURE=VALUES", "Values that a feature may change to: housing=own,rent.")
+    ] = [],  # noqa: B006
+    forbid: Annotated[list[str], _words("--forbid", "FEATURE=VALUES", "Values that a feature may not change to.")] = [],  # noqa: B006
+    transition: Annotated[
+        list[str], _words("--transition", "FEATURE=FROM>TO", "Where a value may go: degree=Master>PhD.")
+    ] = [],  # noqa: B006
+    max_changes: Annotated[int | None, typer.Option(help="How many features may change.", show_default=False)] = None,
+    rule: Annotated[list[str], _words("--rule", "RULE", "Condition that every answer meets: 'rent <= income'.")] = [],  # noqa: B006
+    step: Annotated[
+        list[str], _words("--step", "FEATURE=STEP", "A changed number is a multiple of this: loan=500.")
+    ] = [],  # noqa: B006
+    cost: Annotated[
+        list[str], _words("--cost", "FEATURE=COST", "What a change costs: move=5, or hours=0.5/unit.")
+    ] = [],  # noqa: B006
+    max_cost: Annotated[
+        float | None, typer.Option(help="How much all changes together may cost.", show_default=False)
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Ranges and lists of values also bind what does not change.")
+    ] = False,
+    override: Annotated[
+        list[str],
+        _words("--override", "NAMES", "The model's own constraints to lift: age, increase:age or max_changes."),
     ] = [],  # noqa: B006
     confidence: Annotated[
         float | None, typer.Option(help="How sure the classifier should be.", show_default="as trained")
@@ -231,6 +284,12 @@ def explain(
     ] = None,
     drop: Drop = [],  # noqa: B006
     seed: Seed = None,
+    verify: Annotated[
+        bool,
+        typer.Option(
+            "--verify", help=f"Check every answer again, print the verdicts; exit code {BROKEN} if one fails."
+        ),
+    ] = False,
 ) -> None:
     """Explain rows: what would have to be different for the target?"""
     ending = "" if out is None else _ending(out, RESULT_ENDINGS)
@@ -239,6 +298,22 @@ def explain(
     from dicoflex.explainer import load
 
     explainer = load(model)
+    flags = Flags(
+        increase=increase,
+        decrease=decrease,
+        ranges=ranges,
+        allowed=allow,
+        forbidden=forbid,
+        transitions=transition,
+        max_changes=max_changes,
+        rules=rule,
+        steps=step,
+        cost=cost,
+        max_cost=max_cost,
+        strict=strict,
+        override=override,
+    )
+    wanted = constraints(flags, explainer.schema_, constraints_file)
     label = explainer.report_.get("label")
     queries = _query_rows(rows, explainer.schema_, label=label, row_id=row_id, drop=drop)
     found = explainer.explain(
@@ -246,7 +321,8 @@ def explain(
         target=None if target is None else _class_named(target, explainer.classes_),
         n=n,
         p=p,
-        frozen=_features(freeze, explainer.schema_.names),
+        frozen=features(freeze, explainer.schema_.names, "--freeze"),
+        constraints=wanted,
         confidence=confidence,
         random_state=seed,
     )
@@ -256,6 +332,8 @@ def explain(
         _write_result(found, out, ending, pictures=pictures)
         _note(f"wrote {_counted(len(found), 'counterfactual')} for {_counted(len(queries), 'row')} to {out}")
     _say_shortfall(found, n)
+    if verify and not _say_verdicts(found):
+        raise typer.Exit(BROKEN)
 
 
 @app.command()
@@ -284,6 +362,7 @@ def _training_rows(
     kinds: Sequence[str],
     orders: Sequence[str],
     schema_file: Path | None = None,
+    presets: Path | None = None,
 ) -> tuple[pd.DataFrame, Schema]:
     """The rows of a training table, label included, and the schema of its features, inferred or from a file."""
     from dicoflex.schema import Schema
@@ -291,19 +370,26 @@ def _training_rows(
     if schema_file is not None and (kinds or orders):
         raise SettingError("--schema goes without --kind and --order: say all of it in the schema file")
     given = None if schema_file is None else Schema.from_json(schema_file)
+    wanted = _preset(presets)
     chosen, ordered = _assigned(kinds, "--kind"), _assigned(orders, "--order")
     text = [*(c for c, kind in chosen.items() if kind in ("categorical", "ordinal")), *ordered]
     frame = _read(path, text=text) if given is None else _read_as(path, given)
-    frame = _without(frame, _features(drop, list(frame.columns)))
+    frame = _without(frame, features(drop, list(frame.columns)))
     _refuse_unnamed(frame, path)
     if label is not None and label not in frame.columns:
         raise DataError(f"{path}: {named('label column', label, frame.columns)}")
-    features = frame if label is None else frame.drop(columns=label)
+    table = frame if label is None else frame.drop(columns=label)
     if given is not None:
-        _refuse_other_columns(features, given.names, path)
-        return frame, given
-    levels = {c: _levels(features, c, order) for c, order in ordered.items()}
-    return frame, Schema.infer(features, kinds=chosen, orders=levels)
+        _refuse_other_columns(table, given.names, path)
+        return frame, given.with_constraints(given.constraints.merge(wanted))
+    levels = {c: _levels(table, c, order) for c, order in ordered.items()}
+    return frame, Schema.infer(table, kinds=chosen, orders=levels).with_constraints(wanted)
+
+
+def _preset(path: Path | None) -> Constraints:
+    from dicoflex.constraints import Constraints
+
+    return Constraints() if path is None else Constraints.load(path)
 
 
 def _query_rows(
@@ -315,7 +401,7 @@ def _query_rows(
         if row_id not in frame.columns:
             raise QueryError(f"{path}: {named('id column', row_id, frame.columns)}")
         frame = frame.set_index(row_id)
-    frame = _without(frame, _features(drop, list(frame.columns)))
+    frame = _without(frame, features(drop, list(frame.columns)))
     if label is not None and label not in schema.names and label in frame.columns:
         frame = frame.drop(columns=label)
     _refuse_other_columns(frame, schema.names, path)
@@ -436,21 +522,6 @@ def _assigned(pairs: Sequence[str], option: str) -> dict[str, str]:
     return assigned
 
 
-def _features(words: Sequence[str], known: Sequence[Any]) -> list[Any]:
-    """Column names out of comma-separated words; a name that has a comma itself may be given alone.
-
-    >>> _features(["age,sex", "a, b"], ["age", "sex", "a, b"])
-    ['age', 'sex', 'a, b']
-    """
-    by_text = {str(name): name for name in known}
-    asked = [w for word in words for w in ([word] if word in by_text else word.split(","))]
-    names = [word.strip() if word not in by_text else word for word in asked if word.strip()]
-    for name in names:
-        if name not in by_text:
-            raise QueryError(named("column", name, known))
-    return [by_text[name] for name in names]
-
-
 def _class_named(text: str, classes: Iterable[Any]) -> Any:
     """The class that a word means: by its text, or as the same number.
 
@@ -458,20 +529,10 @@ def _class_named(text: str, classes: Iterable[Any]) -> Any:
     (1, 1.0, 'yes')
     """
     plain = [label.item() if hasattr(label, "item") else label for label in classes]
-    for label in plain:
-        if str(label) == text:
-            return label
-    for label in plain:
-        if isinstance(label, int | float) and not isinstance(label, bool) and _number(text) == label:
-            return label
-    raise QueryError(named("target", text, plain))
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
+    found = matches(text, plain)
+    if not found:
+        raise QueryError(named("target", text, plain))
+    return found[0]
 
 
 def _ending(path: Path, known: Sequence[str]) -> str:
@@ -530,8 +591,25 @@ def _counted(count: int, noun: str) -> str:
 def _say_shortfall(found: Counterfactuals, n: int) -> None:
     short = found.shortfall
     if len(short):
-        reasons = "; ".join(dict.fromkeys(map(str, short["reason"])))
-        _note(f"{_counted(len(short), 'row')} got fewer than {n}: {reasons}")
+        reasons = list(dict.fromkeys(map(str, short["reason"])))
+        _note(f"{_counted(len(short), 'row')} got fewer than {n}: {'; '.join(reasons[:MOST_REASONS])}")
+        if len(reasons) > MOST_REASONS:
+            _note(f"and {_counted(len(reasons) - MOST_REASONS, 'other reason')}; --out found.json lists them by row")
+
+
+def _say_verdicts(found: Counterfactuals) -> bool:
+    """Print how many answers obey each constraint, beside the result; whether all do."""
+    verdicts = found.verify()
+    table = _table("constraint", "answers", "obey", "break")
+    for constraint, holds in verdicts.groupby("constraint", sort=False)["holds"]:
+        table.add_row(Text(str(constraint)), *(str(n) for n in (len(holds), holds.sum(), (~holds).sum())))
+    if len(verdicts):
+        Console(stderr=True).print(table)
+    broken = verdicts[~verdicts["holds"]]
+    _note(f"verified {_counted(len(found), 'counterfactual')}: {_counted(len(broken), 'violation')}")
+    for row, cf, constraint in broken[["row", "cf", "constraint"]].itertuples(index=False):
+        _note(f"row {row!r}, counterfactual {cf}: {constraint} does not hold")
+    return broken.empty
 
 
 def _say_fitted(explainer: DiCoFlex, labels: pd.Series, *, data: Path, out: Path, seconds: float) -> None:
@@ -558,7 +636,7 @@ def _say_header(header: Mapping[str, Any], path: Path) -> None:
         table.add_row(Text(name, style="dim"), Text(value))
     console.print(table)
     console.print()
-    console.print(_schema_table(described))
+    _say_schema(described, console)
 
 
 def _facts(header: Mapping[str, Any]) -> dict[str, str]:
@@ -586,11 +664,21 @@ def _confidence_text(known: Mapping[str, Mapping[str, float]] | None) -> str:
     return "; ".join(texts) or "learned from labels alone, can't be asked for"
 
 
-def _schema_table(described: Schema) -> Table:
+def _say_schema(described: Schema, console: Console) -> None:
+    """The features, and the constraints that bind every call, as two tables."""
     table = _table("feature", "kind", "dtype", "values")
     for feature in described.features:
         table.add_row(Text(str(feature.name)), feature.kind.value, feature.dtype, Text(feature.values_text()))
-    return table
+    console.print(table)
+    if described.constraints.is_empty:
+        return
+    table = _table("constraint of every call", "to lift it")
+    for single in described.constraints.singles():
+        about = single.label.removeprefix("rule ") if single.kind == "rules" else single.feature
+        entry = single.kind if about is None else f"{single.kind}:{about}"
+        table.add_row(Text(single.text), Text(f"--override {shlex.quote(entry)}"))
+    console.print()
+    console.print(table)
 
 
 def _table(*columns: str) -> Table:

@@ -9,16 +9,18 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import pandas as pd
 
 from dicoflex import plots, report
+from dicoflex.constraints import Constraints
 from dicoflex.errors import QueryError, named
 from dicoflex.files import write_text
 from dicoflex.schema import Schema
+from dicoflex.verification import verify
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,6 +44,7 @@ class Counterfactuals:
     shortfall: the queries that got fewer than asked for: row, wanted, got, reason.
     settings: what was asked for and by which model, ready for JSON.
     density: for a query's position, the log density of rows as its counterfactuals.
+    constraints: what every counterfactual was bound by.
 
     >>> queries = pd.DataFrame({"age": [31, 52], "job": ["clerk", "nurse"]})
     >>> index = pd.MultiIndex.from_tuples([(0, 0), (0, 1), (1, 0)], names=["row", "cf"])
@@ -67,6 +70,7 @@ class Counterfactuals:
     schema: Schema
     settings: dict[str, Any]
     density: Callable[[int], Density] | None = None
+    constraints: Constraints = field(default_factory=Constraints)
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -91,6 +95,13 @@ class Counterfactuals:
                 "after": pd.Series(new, dtype=object),
             }
         )
+
+    def verify(self) -> pd.DataFrame:
+        """Every constraint checked again on every counterfactual, from the shown values: row, cf, constraint, holds.
+
+        The check shares no code with the sampler.
+        """
+        return verify(self.queries, self.frame, self.positions, self.constraints, self.schema)
 
     def cards(self, *, most: int | None = None, pictures: bool = False) -> list[report.Card]:
         """What `report` renders, one plain dict per query; at most `most`, with a picture each if asked."""
@@ -214,7 +225,12 @@ class Counterfactuals:
         ]
         for place, answer in zip(self.positions.tolist(), self._answers(names), strict=True):
             queries[place]["counterfactuals"].append(answer)
-        return {"settings": self.settings, "queries": queries, "shortfall": self.shortfall.to_dict("records")}
+        return {
+            "settings": self.settings,
+            "queries": queries,
+            "shortfall": self.shortfall.to_dict("records"),
+            "verdicts": self.verify().to_dict("records"),
+        }
 
     def _answers(self, names: list[str]) -> Iterator[dict[str, Any]]:
         before, after = report.rows(self.queries), report.rows(self.frame)

@@ -7,7 +7,7 @@ measured on, and the *reals* (scaled numbers and one-hot blocks) that the paper'
 
 from __future__ import annotations
 
-__all__ = ["Encoding", "Parts"]
+__all__ = ["Encoding", "Kept", "Parts"]
 
 import json
 from collections.abc import Hashable
@@ -20,9 +20,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dicoflex.errors import QueryError, SchemaError, named
-from dicoflex.schema import Feature, Level, Schema, dtype_bounds, dtype_of, typed
+from dicoflex.schema import Feature, Level, Schema, dtype_of, typed
 
 Values = NDArray[np.float64]
+FEW = 32
+PLAIN = (str, bool, int, float)
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,25 @@ class Parts:
     numbers: NDArray[np.float64]
     code_feature: NDArray[np.int64]
     number_feature: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Cells of a decoded frame that equal those of another one: `frame` at row `at`, where `mask` (rows, features)."""
+
+    frame: pd.DataFrame
+    at: NDArray[np.int64]
+    mask: NDArray[np.bool_]
+
+    def put_back(self, j: int, name: Any, column: Any) -> Any:
+        """A decoded column with the kept cells as they are in the other frame."""
+        mask = self.mask[:, j]
+        if not mask.any():
+            return column
+        own = self.frame[name].array.take(self.at[mask])
+        column = column.copy()
+        column[mask] = own.to_numpy() if isinstance(column, np.ndarray) else own
+        return column
 
 
 @dataclass(frozen=True)
@@ -76,26 +97,37 @@ class Encoding:
             values[:, j] = self._encode_column(j, frame[feature.name])
         return values
 
-    def decode(self, values: Values, index: pd.Index | None = None) -> pd.DataFrame:
-        """The frame of a matrix: numbers clipped to their limits and rounded to their grid, dtypes as in training."""
+    def decode(self, values: Values, index: pd.Index | None = None, *, kept: Kept | None = None) -> pd.DataFrame:
+        """The frame of a matrix: numbers clipped to their limits and rounded to their grid, dtypes as in training.
+
+        kept: cells that are some frame's own, bit for bit, whatever the limits.
+        """
         rows = pd.RangeIndex(len(values))
         columns: dict[Hashable, Any] = {}
         for j, feature in enumerate(self.schema.features):
             column = self._decode_column(j, values[:, j])
+            if kept is not None:
+                column = kept.put_back(j, feature.name, column)
             # A frame would read a text dtype into an array of objects; it leaves a series as it is.
             columns[feature.name] = pd.Series(column, rows, dtype=object) if self._dtypes[j] == object else column
         frame = pd.DataFrame(columns, index=rows, copy=False)
         return frame if index is None else frame.set_axis(index, axis=0)
 
-    def conform(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """`frame` with the training columns, order and dtypes; values that already have the dtype stay bit for bit."""
+    def conform(self, frame: pd.DataFrame) -> tuple[pd.DataFrame, Values]:
+        """`frame` with the training columns, order and dtypes, and its matrix.
+
+        Values that already have the dtype stay bit for bit; others are encoded as the dtype holds them, so that what
+        changes on the way to float32 is not taken for a change of a draw's.
+        """
         values = self.encode(frame)
         conformed = frame[self.schema.names].copy()
+        dtypes = conformed.dtypes.tolist()
         for j, feature in enumerate(self.schema.features):
-            if not _same_dtype(frame[feature.name].dtype, self._dtypes[j]):
+            if not _same_dtype(dtypes[j], self._dtypes[j]):
                 column = self._decode_column(j, values[:, j], clip=False)
                 conformed[feature.name] = pd.Series(column, frame.index, dtype=self._dtypes[j])
-        return conformed
+                values[:, j] = self._encode_column(j, conformed[feature.name])
+        return conformed, values
 
     def check_columns(self, frame: Any) -> None:
         """Refuse rows that lack a training column or bring one of their own."""
@@ -113,6 +145,10 @@ class Encoding:
 
     def _encode_column(self, j: int, column: pd.Series) -> Values:
         feature = self.schema.features[j]
+        if len(column) <= FEW:
+            few = _few_numbers(feature, column.tolist()) if feature.is_number else self._few_codes(j, column.tolist())
+            if few is not None:
+                return few
         absent = column.isna().to_numpy()
         if absent.any() and not feature.missing:
             raise QueryError(
@@ -124,6 +160,12 @@ class Encoding:
         codes = np.full(len(column), float(len(feature.levels)))
         codes[~absent] = self._codes(j, column[~absent])
         return codes
+
+    def _few_codes(self, j: int, cells: list[Any]) -> Values | None:
+        """The codes of a few plain values, without the cost of pandas' ways; None where one needs a closer look."""
+        lookup = self._lookups[j]
+        codes = [lookup.get(typed(v)) if type(v) in PLAIN else None for v in cells]
+        return None if None in codes else np.array(codes, dtype=np.float64)
 
     def _codes(self, j: int, column: pd.Series) -> NDArray[np.float64]:
         """Level codes, looked up once per distinct value."""
@@ -254,8 +296,10 @@ class Encoding:
         snapped = values.copy()
         for j, feature in enumerate(self.schema.features):
             if feature.is_number:
-                decoded = pd.Series(self._decode_column(j, values[:, j]))
-                snapped[:, j] = decoded.to_numpy(dtype=np.float64, na_value=np.nan)
+                decoded = self._decode_column(j, values[:, j])
+                if not isinstance(decoded, np.ndarray):
+                    decoded = decoded.to_numpy(dtype=np.float64, na_value=np.nan)
+                snapped[:, j] = decoded
         return snapped
 
     def differs(self, values: Values, other: Values) -> NDArray[np.bool_]:
@@ -293,6 +337,18 @@ def _refuse_beyond(feature: Feature, values: Values) -> None:
         )
 
 
+def _few_numbers(feature: Feature, cells: list[Any]) -> Values | None:
+    """A few plain numbers, without the cost of pandas' ways; None where one needs a closer look."""
+    if not all(type(v) is int or type(v) is float for v in cells):
+        return None
+    values = np.array(cells, dtype=np.float64)
+    least, greatest = feature.bounds
+    fine = (values >= least) & (values <= greatest)
+    if feature.is_whole:
+        fine &= np.mod(values, 1.0) == 0.0
+    return values if fine.all() else None
+
+
 def _numbers(feature: Feature, column: pd.Series, absent: NDArray[np.bool_]) -> Values:
     if absent.all():
         return np.full(len(column), np.nan)
@@ -305,7 +361,7 @@ def _numbers(feature: Feature, column: pd.Series, absent: NDArray[np.bool_]) -> 
         raise QueryError(f"column {feature.name!r} holds infinite numbers; replace them")
     if feature.is_whole and (np.mod(present, 1.0) != 0.0).any():
         raise QueryError(f"column {feature.name!r} holds fractions, and training had whole numbers alone; round them")
-    least, greatest = dtype_bounds(dtype_of(feature.dtype))
+    least, greatest = feature.bounds
     if present.min() < least or present.max() > greatest:
         far = present.max() if present.max() > greatest else present.min()
         raise QueryError(
@@ -328,6 +384,8 @@ def _holds_numbers(column: pd.Series) -> bool:
 
 def _same_dtype(dtype: Any, other: Any) -> bool:
     """Whether two dtypes are one; pandas holds unordered categories for equal in any order."""
+    if dtype is other:
+        return True
     if not isinstance(dtype, pd.CategoricalDtype) or not isinstance(other, pd.CategoricalDtype):
         return bool(dtype == other)
     same = dtype.ordered == other.ordered and dtype.categories.dtype == other.categories.dtype

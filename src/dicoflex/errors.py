@@ -8,11 +8,13 @@ from __future__ import annotations
 
 __all__ = [
     "BlackBoxError",
+    "ConstraintError",
     "DataError",
     "DiCoFlexError",
     "ModelFileError",
     "NotFittedError",
     "QueryError",
+    "RuleError",
     "SchemaError",
     "SettingError",
     "UserError",
@@ -43,6 +45,14 @@ class SchemaError(UserError):
 
 class QueryError(UserError):
     """The rows or conditions given to `explain`, `sample` or `log_density` don't fit the model."""
+
+
+class ConstraintError(UserError):
+    """A set of constraints is malformed, contradicts itself, or does not fit its table."""
+
+
+class RuleError(ConstraintError):
+    """A rule can't be read, or names or compares what it can't."""
 
 
 class SettingError(UserError):

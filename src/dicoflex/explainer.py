@@ -6,8 +6,8 @@ __all__ = ["DiCoFlex", "load"]
 
 import os
 import time
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,16 +17,19 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 from sklearn.base import BaseEstimator
 
-from dicoflex import model_file
+from dicoflex import asking, model_file
+from dicoflex.asking import Query, numbers_within
 from dicoflex.black_box import BlackBox, check_labels
+from dicoflex.constraints import Constraints
 from dicoflex.counterfactuals import Counterfactuals
-from dicoflex.encoding import Encoding, Values
+from dicoflex.encoding import Encoding, Kept, Values
 from dicoflex.errors import BlackBoxError, DataError, ModelFileError, NotFittedError, QueryError, SettingError, named
-from dicoflex.fitting import FitConfig, Fitted, Setting, fit_judged, fit_plain
+from dicoflex.fitting import FitConfig, Fitted, Setting, fit_judged, fit_plain, take_rows
 from dicoflex.generators import GENERATORS, get
 from dicoflex.generators.base import Context, GeneratorConfig, Table
+from dicoflex.limits import Limits
 from dicoflex.progress import Progress
-from dicoflex.sampling import Draws, Rules, draw
+from dicoflex.sampling import Draws, Terms, draw
 from dicoflex.schema import Schema, check_frame
 from dicoflex.selection import select
 from dicoflex.streams import row_keys
@@ -41,6 +44,7 @@ Ints = NDArray[np.int64]
 CANDIDATES = 100
 CHECK_ROUNDS = 5
 UNLIKELY = 0.05
+BLAMED = 64
 
 
 class DiCoFlex(BaseEstimator):
@@ -48,7 +52,7 @@ class DiCoFlex(BaseEstimator):
 
     generator: the density to learn: "mixed" (default), or the paper's "maf", "nice", "realnvp", "kde".
     schema: what the columns are; inferred from the rows when None.
-    exponents, k, alpha: p values to train for, neighbours per row (None: 16 as in the paper; 8 for "mixed"), and the
+    exponents, k, alpha: p values to train for, neighbours per row (None: 16 as in the paper; 24 for "mixed"), and the
     weight of frozen features in the distance.
     masks: lists of features that are frozen together in training; None trains for any subset.
     generator_config, training, fit_config: settings of the parts, as objects or dicts; None takes the defaults.
@@ -120,6 +124,9 @@ class DiCoFlex(BaseEstimator):
 
         predict_proba: the black box's probabilities for a frame like X, used during `fit` only. Its columns follow
         the sorted labels of `y`, or `classes`.
+
+        A table of more than `FitConfig.most_rows` rows is sampled by class; `report_` says how many `rows` there were
+        and how many were used, `rows_used`.
         """
         started = time.monotonic()
         check_frame(X)
@@ -127,8 +134,8 @@ class DiCoFlex(BaseEstimator):
         setting = self._settings()
         seed, device = _seed(self.random_state), pick_device(self.device)
         schema = self._schema(X)
-        encoding = Encoding.fit(X, schema)
-        values = encoding.encode(X)
+        rows = take_rows(X, schema, labels, most=setting.fit.most_rows, seed=seed)
+        encoding, values, labels = rows.encoding, rows.values, rows.labels
         masks = self._mask_set(schema)
         black_box = _black_box(predict_proba, classes, names, encoding)
         probabilities = None if black_box is None else _checked(black_box, values, labels, names)
@@ -151,13 +158,14 @@ class DiCoFlex(BaseEstimator):
         facts = {
             **fitted.facts,
             "rows": len(X),
+            "rows_used": len(values),
             "seconds": round(time.monotonic() - started, 2),
             "black_box_calls": 0 if black_box is None else black_box.calls,
             "black_box_rows": 0 if black_box is None else black_box.rows,
             "training_ended": fitted.histories[0].stopped,
             "held_out_loss": _finite(fitted.histories[-1].best),
         }
-        self._keep(encoding, names, fitted, setting, facts, np.unique(row_keys(values, 0)), black_box is not None)
+        self._keep(encoding, names, fitted, setting, facts, rows.known, black_box is not None)
         return self
 
     def _fit(self, setting: Setting, black_box: BlackBox | None, probabilities: Floats | None) -> Fitted:
@@ -238,8 +246,9 @@ class DiCoFlex(BaseEstimator):
         *,
         target: Any = None,
         n: int = 10,
-        p: float = 2.0,
+        p: float | None = None,
         frozen: Iterable[Any] = (),
+        constraints: Constraints | Mapping[str, Any] | None = None,
         confidence: float | None = None,
         check: Callable[[pd.DataFrame], Any] | None = None,
         novel: bool = False,
@@ -248,18 +257,21 @@ class DiCoFlex(BaseEstimator):
         """Up to `n` counterfactuals for every row: different from each other, close, and likely.
 
         target: a label, one label per row, or None for the other class of two. p: how few features should change, any
-        value in the trained range (small: few). frozen: features that may not change. confidence: how sure the black
-        box should be. check: a callable that labels rows; only rows that it gives the target are returned, drawing up
-        to five rounds. novel: no exact copy of a training row. Rows that got fewer than `n` are in `.shortfall`.
+        value in the trained range (small: few); None is 2, or the least trained one under `max_changes`. frozen:
+        features that may not change. constraints: what else an answer must obey; those of the schema bind too.
+        confidence: how sure the black box should be. check: a callable that labels rows; only rows that it gives the
+        target are returned, drawing up to five rounds. novel: no exact copy of a training row. Rows that got fewer than
+        `n` are in `.shortfall`, with the reason.
         """
-        query = self._query(rows, target, n, p, frozen, confidence, check, random_state)
-        rules = self._rules(query, filtered=True, novel=novel)
+        query = self._query(rows, target, n, p, frozen, constraints, confidence, check, random_state)
+        able = query.able(refuse=query.is_hopeless)
+        terms = self._terms(query, filtered=True, novel=novel)
         most = max(CANDIDATES, 4 * n)
-        draws = draw(self.generator_, self.encoding_, query.context, query.keys, most, rules, exact=False)
+        draws = self._draw(query, able, most, terms)
         verdicts = np.full(len(draws.values), np.nan)
         refused = np.zeros(len(query.frame), dtype=np.int64)
         if check is not None:
-            draws, verdicts, refused = self._confirm(query, draws, rules, check, n, most)
+            draws, verdicts, refused = self._confirm(query, draws, terms, check, n, most)
         chosen = self._choose(query, draws, n)
         return self._result(query, draws.take(chosen), verdicts[chosen], refused, novel)
 
@@ -269,8 +281,9 @@ class DiCoFlex(BaseEstimator):
         *,
         target: Any = None,
         n: int = 100,
-        p: float = 2.0,
+        p: float | None = None,
         frozen: Iterable[Any] = (),
+        constraints: Constraints | Mapping[str, Any] | None = None,
         confidence: float | None = None,
         filter: bool = True,
         novel: bool = False,
@@ -278,18 +291,16 @@ class DiCoFlex(BaseEstimator):
     ) -> pd.DataFrame:
         """Exactly `n` draws for every row, as they come: the layout of `Counterfactuals.frame`, nothing selected.
 
-        Draws are distinct where the density allows it and never equal to the row. filter: leave out draws that the
-        stand-in for the black box doubts, and the least likely 5 % of a row's draws.
+        Draws are distinct where the density allows it, never equal to the row, and obey the constraints. filter: leave
+        out draws that the stand-in for the black box doubts, and the least likely 5 % of a row's draws.
         """
-        query = self._query(rows, target, n, p, frozen, confidence, None, random_state)
-        rules = self._rules(query, filtered=filter, novel=novel)
-        draws = draw(self.generator_, self.encoding_, query.context, query.keys, n, rules, exact=True)
+        query = self._query(rows, target, n, p, frozen, constraints, confidence, None, random_state)
+        query.able(refuse=True)
+        terms = self._terms(query, filtered=filter, novel=novel)
+        draws = draw(self.generator_, self.encoding_, query.context, query.keys, n, terms, exact=True)
         without = np.flatnonzero(np.bincount(draws.query, minlength=len(query.frame)) == 0)
         if len(without):
-            raise QueryError(
-                f"row {query.frame.index[without[0]]!r}: every draw equals the row itself"
-                f"{' or a training row' if novel else ''}; free a feature{' or leave novel out' if novel else ''}"
-            )
+            raise QueryError(self._why_none(query, int(without[0]), novel))
         return self._frame(query, draws)
 
     def log_density(
@@ -298,15 +309,16 @@ class DiCoFlex(BaseEstimator):
         counterfactuals: pd.DataFrame,
         *,
         target: Any = None,
-        p: float = 2.0,
+        p: float | None = None,
         frozen: Iterable[Any] = (),
         confidence: float | None = None,
     ) -> Floats:
         """The log density of each row of `counterfactuals` given the row of `rows` at the same place.
 
-        A single row in `rows` is taken for all of `counterfactuals`.
+        A single row in `rows` is taken for all of `counterfactuals`. It is the density before constraints; of the
+        schema's own only what is frozen counts.
         """
-        query = self._query(rows, target, 1, p, frozen, confidence, None, 0)
+        query = self._query(rows, target, 1, p, frozen, None, confidence, None, 0)
         answers = self.encoding_.encode(counterfactuals)
         context = query.context
         if len(context) == 1:
@@ -322,34 +334,59 @@ class DiCoFlex(BaseEstimator):
         rows: pd.DataFrame,
         target: Any,
         n: int,
-        p: float,
+        p: float | None,
         frozen: Iterable[Any],
+        constraints: Constraints | Mapping[str, Any] | None,
         confidence: float | None,
         check: Callable[[pd.DataFrame], Any] | None,
         random_state: int | None,
-    ) -> _Query:
+    ) -> Query:
         """Everything about a call, checked before any work starts."""
         self._check_fitted()
         if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
             raise QueryError(f"n must be a whole number of at least 1, got {n!r}")
         if check is not None and not callable(check):
             raise BlackBoxError(f"check must be a callable, got {type(check).__name__}; pass clf.predict")
-        p = _exponent(p, self.exponents_)
-        names = _names(frozen, self.schema_)
+        wish = asking.wish(self.schema_, frozen, constraints)
+        p = asking.exponent(p, self.exponents_, sparse=wish.max_changes is not None)
         seed = _seed(random_state)
         self.encoding_.check_columns(rows)
         if len(rows) == 0:
             raise QueryError("rows is empty; give at least one row to explain")
-        # Encoded in the training dtypes: a value that changes on the way to float32 is not a change of the draw's.
-        frame = self.encoding_.conform(rows)
-        values = self.encoding_.encode(frame)
-        mask = np.tile(self.schema_.mask(names), (len(rows), 1))
+        frame, values = self.encoding_.conform(rows)
+        mask = np.tile(self.schema_.mask(list(wish.frozen)), (len(rows), 1))
         self._check_changeable(mask[0])
+        limits = Limits.build(wish, self.encoding_, values, mask) if asking.limited(wish) else None
         targets = self._targets(target, frame, values, check)
         sure = self._confidence(confidence, targets)
-        context = Context(values, targets, np.full(len(rows), p), mask, sure)
-        settings = {"n": int(n), "p": p, "frozen": names, "confidence": confidence, "random_state": seed}
-        return _Query(frame, context, row_keys(values, seed), settings)
+        context = Context(values, targets, np.full(len(rows), p), mask if limits is None else limits.frozen, sure)
+        settings = {
+            "n": int(n), "p": p, "frozen": list(wish.frozen), "constraints": wish.model_dump(mode="json"),
+            "confidence": confidence, "random_state": seed,
+        }  # fmt: skip
+        return Query(frame, context, row_keys(values, seed), settings, wish, limits)
+
+    def _draw(self, query: Query, which: Ints, most: int, terms: Terms, again: int = 0) -> Draws:
+        """Distinct, undoubted draws for the queries `which`; `again` counts the calls for the same query."""
+        keys = query.keys[which] + np.uint64(again)
+        context = query.context.take(which)
+        return draw(self.generator_, self.encoding_, context, keys, most, terms.take(which), exact=False).of(which)
+
+    def _why_none(self, query: Query, i: int, novel: bool) -> str:
+        row = f"row {query.frame.index[i]!r}"
+        if query.limits is not None:
+            return f"{row}: no draw obeys the constraints; the hardest: {self._hardest(query, np.array([i]))[i]}"
+        return (
+            f"{row}: every draw equals the row itself{' or a training row' if novel else ''}; "
+            f"free a feature{' or leave novel out' if novel else ''}"
+        )
+
+    def _hardest(self, query: Query, which: Ints) -> dict[int, str]:
+        """For each query in `which`, the constraint that most of the draws break which nothing but frozen binds."""
+        context = query.context.take(which)
+        values, _ = self.generator_.sample(context, BLAMED, query.keys[which], 0)
+        rows = self.encoding_.snap(values.reshape(len(which) * BLAMED, -1))
+        return asking.hardest(query, which, rows)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "generator_"):
@@ -403,21 +440,27 @@ class DiCoFlex(BaseEstimator):
                 )
         return np.full(len(targets), float(confidence))
 
-    def _rules(self, query: _Query, *, filtered: bool, novel: bool) -> Rules:
+    def _terms(self, query: Query, *, filtered: bool, novel: bool) -> Terms:
         floor = query.context.confidence
         if not self.has_confidence_:
             floor = np.maximum(floor, 0.5)
-        doubt = self._doubt if filtered else None
-        return Rules(doubt, floor, UNLIKELY if filtered else 0.0, self.known_ if novel else None)
+        return Terms(
+            doubt=self._doubt if filtered else None,
+            floor=floor,
+            unlikely=UNLIKELY if filtered else 0.0,
+            known=self.known_ if novel else None,
+            limits=query.limits,
+            scored=filtered,
+        )
 
     def _doubt(self, values: Values, targets: Ints) -> Floats:
         return self.surrogate_.probabilities(values)[np.arange(len(values)), targets]
 
     def _confirm(
         self,
-        query: _Query,
+        query: Query,
         draws: Draws,
-        rules: Rules,
+        terms: Terms,
         check: Callable[[pd.DataFrame], Any],
         n: int,
         most: int,
@@ -432,17 +475,14 @@ class DiCoFlex(BaseEstimator):
             np.add.at(refused, draws.query[~good], 1)
             kept.append(draws.take(np.flatnonzero(good)))
             have = np.bincount(np.concatenate([k.query for k in kept]), minlength=len(query.frame))
-            short = np.flatnonzero(have < n)
+            short = np.flatnonzero((have < n) & query.feasible)
             if len(short) == 0 or round_number == CHECK_ROUNDS - 1:
                 break
-            keys = query.keys[short] + np.uint64(round_number + 1)
-            part = replace(rules, floor=rules.floor[short])
-            fresh = draw(self.generator_, self.encoding_, query.context.take(short), keys, most, part, exact=False)
-            draws = fresh.of(short)
+            draws = self._draw(query, short, most, terms, round_number + 1)
         everything = Draws.join(kept).without_repeats()
         return everything, np.ones(len(everything.values)), refused
 
-    def _choose(self, query: _Query, draws: Draws, n: int) -> Ints:
+    def _choose(self, query: Query, draws: Draws, n: int) -> Ints:
         chosen = []
         order = np.argsort(draws.query, kind="stable")
         edges = np.searchsorted(draws.query[order], np.arange(len(query.frame) + 1))
@@ -452,24 +492,19 @@ class DiCoFlex(BaseEstimator):
             chosen.append(mine[best])
         return np.concatenate(chosen)
 
-    def _frame(self, query: _Query, draws: Draws) -> pd.DataFrame:
+    def _frame(self, query: Query, draws: Draws) -> pd.DataFrame:
         """The draws as a frame; frozen values and kept numbers are the rows' own, bit for bit, whatever the limits."""
         labels = query.frame.index.to_flat_index()
-        number = _numbers_within(draws.query)
+        number = numbers_within(draws.query)
         index = pd.MultiIndex.from_arrays(
             [pd.Index(labels.take(draws.query), tupleize_cols=False), number], names=["row", "cf"]
         )
-        frame = self.encoding_.decode(draws.values, index)
-        kept = ~self.encoding_.differs(draws.values, query.context.query[draws.query])
-        for j, feature in enumerate(self.schema_.features):
-            if feature.name in query.settings["frozen"] or (feature.is_number and kept[:, j].any()):
-                column = query.frame[feature.name]
-                shown = frame[feature.name].array.copy()
-                shown[kept[:, j]] = column.array.take(draws.query[kept[:, j]])
-                frame[feature.name] = pd.Series(shown, index, dtype=column.dtype)
-        return frame
+        same = ~self.encoding_.differs(draws.values, query.context.query[draws.query])
+        # A level's code is all that there is to it; a frozen one is still the row's own object.
+        same &= [f.is_number or f.name in query.settings["frozen"] for f in self.schema_.features]
+        return self.encoding_.decode(draws.values, index, kept=Kept(query.frame, draws.query, same))
 
-    def _result(self, query: _Query, draws: Draws, verdicts: Floats, refused: Ints, novel: bool) -> Counterfactuals:
+    def _result(self, query: Query, draws: Draws, verdicts: Floats, refused: Ints, novel: bool) -> Counterfactuals:
         frame = self._frame(query, draws)
         own = query.context.query[draws.query]
         before, after = self.encoding_.standardise(own), self.encoding_.standardise(draws.values)
@@ -492,13 +527,21 @@ class DiCoFlex(BaseEstimator):
             frame=frame,
             info=info,
             positions=draws.query,
-            shortfall=_shortfall(query, draws, refused),
+            shortfall=self._shortfall(query, draws, refused),
             schema=self.schema_,
             settings=settings,
+            constraints=query.wish,
             density=self._density(query) if len(self.schema_) == 2 else None,
         )
 
-    def _density(self, query: _Query) -> Callable[[int], Callable[[pd.DataFrame], Floats]]:
+    def _shortfall(self, query: Query, draws: Draws, refused: Ints) -> pd.DataFrame:
+        """Who got fewer than asked for, and why."""
+        got = np.bincount(draws.query, minlength=len(query.frame))
+        short = np.flatnonzero((got < query.settings["n"]) & query.feasible & (refused == 0))
+        blamed = self._hardest(query, short) if query.limits is not None and len(short) else {}
+        return asking.shortfall(query, got, refused, blamed, rounds=CHECK_ROUNDS)
+
+    def _density(self, query: Query) -> Callable[[int], Callable[[pd.DataFrame], Floats]]:
         def of(position: int) -> Callable[[pd.DataFrame], Floats]:
             context = query.context.take(slice(position, position + 1))
 
@@ -579,16 +622,6 @@ def _check_shapes(encoding: Encoding, n_classes: int, sure: dict[str, NDArray[An
     fine &= all(sure[name].shape == (n_classes,) for name in ("lowest", "highest", "usual"))
     if not fine or known.ndim != 1 or known.dtype != np.uint64:
         raise ModelFileError("the model file's arrays do not fit its header; it is damaged: save the model again")
-
-
-@dataclass(frozen=True)
-class _Query:
-    """One call: the rows in the training dtypes, what they are conditioned on, their keys, and what was asked."""
-
-    frame: pd.DataFrame
-    context: Context
-    keys: NDArray[np.uint64]
-    settings: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -723,26 +756,8 @@ def _exponents(exponents: Any) -> tuple[float, ...]:
     return values
 
 
-def _exponent(p: Any, trained: tuple[float, ...]) -> float:
-    low, high = min(trained), max(trained)
-    if not _is_number(p) or not low <= p <= high:
-        raise QueryError(f"p must lie in the trained range, {low:g} to {high:g}, got {p!r}")
-    return float(p)
-
-
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-
-
-def _names(frozen: Any, schema: Schema) -> list[Any]:
-    if isinstance(frozen, str) or not isinstance(frozen, Iterable):
-        name = frozen if frozen in schema.names else schema.names[0]
-        raise QueryError(f"frozen must be a list of features, got {frozen!r}; write frozen=[{name!r}]")
-    names = [_plain(name) for name in frozen]
-    for name in names:
-        if name not in schema.names:
-            raise QueryError(named("frozen feature", name, schema.names))
-    return list(dict.fromkeys(names))
 
 
 def _seed(random_state: Any) -> int:
@@ -764,26 +779,3 @@ def _plain(value: Any) -> Any:
 
 def _under(prefix: str, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     return {k.removeprefix(f"{prefix}."): v for k, v in arrays.items() if k.startswith(f"{prefix}.")}
-
-
-def _numbers_within(query: Ints) -> Ints:
-    """0, 1, 2, … within each run of equal query numbers."""
-    start = np.flatnonzero(np.diff(query, prepend=-1))
-    return np.arange(len(query)) - np.repeat(start, np.diff(np.append(start, len(query))))
-
-
-def _shortfall(query: _Query, draws: Draws, refused: Ints) -> pd.DataFrame:
-    """Who got fewer than asked for, and why."""
-    n = query.settings["n"]
-    got = np.bincount(draws.query, minlength=len(query.frame))
-    labels = query.frame.index.to_flat_index()
-    entries = []
-    for i in np.flatnonzero(got < n):
-        if refused[i]:
-            reason = f"check refused {refused[i]} candidates in {CHECK_ROUNDS} rounds"
-        else:
-            reason = (
-                "no more different rows that pass under these conditions; free a feature, raise p or lower confidence"
-            )
-        entries.append((labels[int(i)], n, int(got[i]), reason))
-    return pd.DataFrame(entries, columns=["row", "wanted", "got", "reason"])

@@ -7,25 +7,28 @@ on the model's own draws.
 
 from __future__ import annotations
 
-__all__ = ["FitConfig", "Fitted", "Setting", "fit_judged", "fit_plain"]
+__all__ = ["FitConfig", "Fitted", "Rows", "Setting", "fit_judged", "fit_plain", "take_rows"]
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from dicoflex.black_box import BlackBox
-from dicoflex.encoding import Values
+from dicoflex.encoding import Encoding, Values
 from dicoflex.errors import DataError
 from dicoflex.generators.base import Generator, GeneratorConfig, Table
 from dicoflex.neighbours import Pool
 from dicoflex.progress import Progress
+from dicoflex.schema import Schema
+from dicoflex.streaming import MOST_ROWS, stratified
 from dicoflex.streams import row_keys
 from dicoflex.surrogate import Surrogate, learn
-from dicoflex.teacher import Conditions, Pairs, Teacher, clamp, prefer_sparse, sparsify
+from dicoflex.teacher import Conditions, Pairs, Teacher, clamp, prefer_sparse, sparsify, weighted
 from dicoflex.training import History, Lesson, TrainingConfig, train
 
 Floats = NDArray[np.float64]
@@ -37,24 +40,35 @@ TOP_CONFIDENCE = 0.99
 STAND_IN_FLOOR = 0.6
 HELD_OUT = 0.1
 OWN_DRAWS_PER_ROW = 40
+CHUNK = 65_536
 
 
 class FitConfig(BaseModel):
     """How pairs are made.
 
     exponents, k, alpha: as in the paper. passes: searches per anchor, each with new conditions. most_anchors: rows
-    that a pass searches for at most. undo_levels: the chance that a change of level is tried to be undone even at the
-    greatest p. rounds: how often the model learns from its own draws, own_draws of them.
+    that a pass searches for at most. most_rows: rows to learn from at most. A larger table is sampled by class, and
+    classes of which its share would leave fewer than 5,000 rows keep more; schema, limits, levels, means and what
+    `novel` knows still come from all rows, but neighbours are those in the sample, and the black box is asked for no
+    others.
+
+    For the default generator alone: each: of the k neighbours found, so many are taken at random. level_weight: how
+    much another level counts against a number that is one standard deviation off, in squares: people keep their
+    categories where they can. undo_levels: the chance that a change of level is tried to be undone even at the greatest
+    p. rounds: how often the model learns from its own draws, own_draws of them.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     exponents: tuple[float, ...] = Field(default=(0.01, 0.08, 0.25, 1.0, 2.0), min_length=1)
-    k: int = Field(default=8, ge=1)
+    k: int = Field(default=24, ge=1)
     alpha: float = Field(default=10.0, gt=0)
     passes: int = Field(default=6, ge=1)
     most_anchors: int = Field(default=24_000, ge=1)
-    undo_levels: float = Field(default=1.0, ge=0, le=1)
+    most_rows: int = Field(default=MOST_ROWS, ge=1)
+    each: int = Field(default=8, ge=1)
+    level_weight: float = Field(default=16.0, gt=0)
+    undo_levels: float = Field(default=0.25, ge=0, le=1)
     rounds: int = Field(default=1, ge=0)
     own_draws: int = Field(default=120_000, ge=1)
 
@@ -68,6 +82,92 @@ class Fitted:
     conditions: Conditions
     histories: list[History]
     facts: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows to learn from, encoded, with their class numbers; and the keys of all rows, whether taken or not."""
+
+    encoding: Encoding
+    values: Values
+    labels: Ints
+    known: NDArray[np.uint64]
+
+
+def take_rows(frame: pd.DataFrame, schema: Schema, labels: Ints, *, most: int, seed: int) -> Rows:
+    """All rows of `frame`, or about `most` of them by class, with one for everything that a column can hold.
+
+    >>> frame = pd.DataFrame({"a": range(1000)})
+    >>> rows = take_rows(frame, Schema.infer(frame), np.arange(1000) % 2, most=100, seed=0)
+    >>> len(rows.values), len(rows.known), rows.values.min(), rows.values.max()
+    (100, 1000, np.float64(0.0), np.float64(999.0))
+    """
+    if len(frame) <= most:
+        encoding = Encoding.fit(frame, schema)
+        values = encoding.encode(frame)
+        return Rows(encoding, values, labels, np.unique(row_keys(values, 0)))
+    survey = _Survey(schema)
+    parts = [survey.add(frame.iloc[low : low + CHUNK]) for low in range(0, len(frame), CHUNK)]
+    chosen = stratified(labels, most=most, seed=seed, needed=survey.shown.values())
+    few = frame.iloc[chosen]
+    # The sample holds the least and the greatest numbers, so limits that are too narrow for any row are refused here.
+    encoding = replace(Encoding.fit(few, schema), mean=survey.mean, scale=survey.scale)
+    return Rows(encoding, encoding.encode(few), labels[chosen], np.unique(np.concatenate(parts)))
+
+
+class _Survey:
+    """What one pass over all rows tells: means and deviations, and the first row for each thing that a column holds.
+
+    Such a thing is a level, the least and the greatest number, and a missing value.
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        d = len(schema)
+        self.encoding = Encoding(schema, np.zeros(d), np.ones(d))
+        self.seen = 0
+        self.shown: dict[tuple[int, Any], int] = {}
+        self.count, self.mean, self.squares = np.zeros(d), np.zeros(d), np.zeros(d)
+        self.least, self.greatest = np.full(d, np.inf), np.full(d, -np.inf)
+
+    def add(self, frame: pd.DataFrame) -> NDArray[np.uint64]:
+        """Look at the next rows; returns the keys of those that differ."""
+        values = self.encoding.encode(frame)
+        for j, feature in enumerate(self.encoding.schema.features):
+            if feature.is_number:
+                self._look_at_numbers(j, values[:, j])
+            else:
+                codes, at = np.unique(values[:, j], return_index=True)
+                for code, i in zip(codes.tolist(), at.tolist(), strict=True):
+                    self.shown.setdefault((j, code), self.seen + i)
+        self.seen += len(values)
+        return np.unique(row_keys(values, 0))
+
+    def _look_at_numbers(self, j: int, column: Floats) -> None:
+        absent = np.isnan(column)
+        if absent.any():
+            self.shown.setdefault((j, "missing"), self.seen + int(absent.argmax()))
+        if absent.all():
+            return
+        low, high = int(np.nanargmin(column)), int(np.nanargmax(column))
+        if column[low] < self.least[j]:
+            self.least[j], self.shown[j, "least"] = column[low], self.seen + low
+        if column[high] > self.greatest[j]:
+            self.greatest[j], self.shown[j, "greatest"] = column[high], self.seen + high
+        self._merge(j, column[~absent])
+
+    def _merge(self, j: int, present: Floats) -> None:
+        """Means and squares of two parts make those of the whole (Chan, Golub and LeVeque 1983)."""
+        mean, before, total = present.mean(), self.count[j], self.count[j] + len(present)
+        apart = mean - self.mean[j]
+        self.squares[j] += ((present - mean) ** 2).sum() + apart**2 * before * len(present) / total
+        self.mean[j] += apart * len(present) / total
+        self.count[j] = total
+
+    @property
+    def scale(self) -> Floats:
+        """The standard deviations to divide by; 1 where all values are one."""
+        deviation = np.sqrt(self.squares / np.maximum(self.count, 1.0))
+        return np.where((self.least < self.greatest) & (deviation > 0.0), deviation, 1.0)
 
 
 @dataclass(frozen=True)
@@ -125,7 +225,7 @@ class _Judged:
         self.seen_answers = [hard if probabilities is None else probabilities]
         supported = _supported(self.table, setting.masks, self.config) if probabilities is not None else None
         self.conditions = supported or _unconditional(setting, STAND_IN_FLOOR)
-        self.teacher, self.held = _teacher(setting, self.conditions, self.rng)
+        self.teacher, self.held = _teacher(setting, self.conditions, self.rng, self.config.level_weight)
         self.surrogate: Surrogate | None = None
         self.agreement = 0.0
 
@@ -149,6 +249,13 @@ class _Judged:
         }
         return Fitted(generator, self.surrogate, self.conditions, histories, facts)
 
+    def _anchors(self) -> Ints:
+        n = len(self.table.values)
+        return self._balanced(np.arange(n), min(n, self.config.most_anchors))
+
+    def _balanced(self, rows: Ints, n: int) -> Ints:
+        return _balanced(self.table.labels, rows, self.table.n_classes, n, self.rng)
+
     def _ask(self, values: Values, target: Ints) -> Floats:
         """The judge's probability of each row's target; a black box's answers are kept to learn the stand-in from."""
         if self.black_box is None:
@@ -165,7 +272,7 @@ class _Judged:
     def _learn_stand_in(self, *, first: bool) -> None:
         """The stand-in, from all that is known: at first also from crossings of near rows, where pairs will lie."""
         if first and self.black_box is not None:
-            pairs = clamp(self.teacher.propose(_anchors(self.setting, self.rng), rng=self.rng, k=2))
+            pairs = clamp(self.teacher.propose(self._anchors(), rng=self.rng, k=2))
             context, answers = pairs.batch(self.table.values, self.table.values)
             back = self.rng.random(answers.shape) < self.rng.random((len(answers), 1))
             self._ask(np.where(back, context.query, answers), context.target)
@@ -176,11 +283,11 @@ class _Judged:
 
     def _bank(self) -> tuple[list[Pairs], Pairs]:
         """Pairs from the neighbour search, clamped, sparsified by the stand-in and confirmed by the judge."""
-        anchors = _anchors(self.setting, self.rng)
+        passes = [self._anchors() for _ in range(self.config.passes)]
         parts, held_parts = [], []
-        with self.setting.progress.stage("neighbours", self.config.passes * len(anchors)) as advance:
-            for _ in range(self.config.passes):
-                pairs = self.teacher.propose(anchors, rng=self.rng, advance=advance)
+        with self.setting.progress.stage("neighbours", sum(map(len, passes))) as advance:
+            for anchors in passes:
+                pairs = self.teacher.propose(anchors, rng=self.rng, each=self.config.each, advance=advance)
                 seen, unseen = _split(self._confirmed(pairs), self.held)
                 parts.append(seen)
                 held_parts.append(unseen)
@@ -217,7 +324,7 @@ class _Judged:
         draws_each = 8
         rows = _train_rows(self.table, self.held)
         draws = min(self.config.own_draws, OWN_DRAWS_PER_ROW * len(rows))
-        anchors = self.rng.choice(rows, max(1, draws // draws_each))
+        anchors = self._balanced(rows, max(1, draws // draws_each))
         seeds = self.teacher.propose(anchors, rng=self.rng, k=1)
         context, _ = seeds.batch(self.table.values, self.table.values)
         numbered = np.column_stack([np.arange(len(context), dtype=float), context.query])
@@ -232,14 +339,19 @@ class _Judged:
 
 
 def _supported(table: Table, masks: NDArray[np.bool_] | None, config: FitConfig) -> Conditions:
-    """The confidences that each class's rows support: up to that of the hundredth surest row."""
+    """The confidences that each class's rows support: up to that of the hundredth surest row.
+
+    The usual one is 0.7, or what half of the class's rows reach where fewer than a hundred reach 0.7: the nearest of a
+    mere hundred rows would be far.
+    """
     assert table.confidence is not None
-    highest = np.empty(table.n_classes)
+    highest, usual = np.empty(table.n_classes), np.full(table.n_classes, DEFAULT_CONFIDENCE)
     for label in range(table.n_classes):
         sure = np.sort(table.confidence[table.labels == label])[::-1]
         rank = min(ROWS_FOR_CONFIDENCE, max(1, len(sure) // 2))
         highest[label] = min(sure[rank - 1], TOP_CONFIDENCE)
-    usual = np.minimum(DEFAULT_CONFIDENCE, highest)
+        if highest[label] < DEFAULT_CONFIDENCE:
+            usual[label] = min(highest[label], sure[len(sure) // 2])
     lowest = np.minimum(0.5, usual)
     return Conditions(config.exponents, masks, lowest, highest, usual)
 
@@ -249,19 +361,39 @@ def _unconditional(setting: Setting, confidence: float = 0.0) -> Conditions:
     return Conditions(setting.config.exponents, setting.masks, same, same, same)
 
 
-def _teacher(setting: Setting, conditions: Conditions, rng: np.random.Generator) -> tuple[Teacher, NDArray[np.bool_]]:
+def _teacher(
+    setting: Setting, conditions: Conditions, rng: np.random.Generator, level_weight: float = 1.0
+) -> tuple[Teacher, NDArray[np.bool_]]:
     table, config = setting.table, setting.config
-    pool = Pool.group(table.encoding.parts(table.values), table.labels, table.n_classes, table.confidence)
+    parts = weighted(table.encoding.parts(table.values), level_weight)
+    pool = Pool.group(parts, table.labels, table.n_classes, table.confidence)
     held = np.zeros(len(table.values), dtype=bool)
     held[rng.permutation(len(held))[: int(HELD_OUT * len(held))]] = True
-    return Teacher(table, pool, conditions, k=config.k, alpha=config.alpha), held
+    return Teacher(table, pool, conditions, config.k, config.alpha, level_weight), held
 
 
 def _anchors(setting: Setting, rng: np.random.Generator) -> Ints:
+    """All rows, or `most_anchors` of them: the paper's way."""
     n = len(setting.table.values)
     if n <= setting.config.most_anchors:
         return np.arange(n)
     return np.sort(rng.choice(n, setting.config.most_anchors, replace=False))
+
+
+def _balanced(labels: Ints, rows: Ints, n_classes: int, n: int, rng: np.random.Generator) -> Ints:
+    """`n` of the rows: half of them by the classes' shares, half spread evenly over the classes.
+
+    So the way out of a rare class is learned too; its rows come several times, each time under other conditions.
+    """
+    count = np.bincount(labels[rows], minlength=n_classes)
+    share = 0.5 * count / len(rows) + 0.5 * (count > 0) / (count > 0).sum()
+    parts = [_cycle(rows[labels[rows] == c], int(np.ceil(n * share[c])), rng) for c in np.flatnonzero(count)]
+    return rng.permutation(np.concatenate(parts))
+
+
+def _cycle(rows: Ints, n: int, rng: np.random.Generator) -> Ints:
+    """`n` of the rows in random order, each as often as the others or once more."""
+    return np.concatenate([rng.permutation(rows) for _ in range(1 + n // len(rows))])[:n]
 
 
 def _train_rows(table: Table, held: NDArray[np.bool_]) -> Ints:

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 import numpy as np
 import pandas as pd
 
+from dicoflex.constraints import Constraints
 from dicoflex.schema import Feature, Kind, Schema, typed
 
 if TYPE_CHECKING:
@@ -53,7 +54,6 @@ ASKED = {
     "n": "alternatives",
     "p": "sparsity p",
     "confidence": "confidence at least",
-    "constraints": "constraints",
 }
 
 
@@ -98,6 +98,7 @@ class Card(TypedDict):
     heading: str
     target: str
     asked: list[tuple[str, str]]
+    constraints: list[str]
     query: list[Value]
     features: list[str]
     answers: list[Answer]
@@ -185,6 +186,7 @@ def _card(
         heading=_setting(query.index[0]),
         target=_setting(info["target"].iloc[0]) if len(info) else "",
         asked=_asked(settings),
+        constraints=_constraints(settings),
         query=[
             Value(feature=name, value=_shown(value, feature), frozen=typed(feature.name) in frozen)
             for name, value, feature in zip(names, rows(query)[0], schema.features, strict=True)
@@ -328,12 +330,18 @@ def _target(settings: Mapping[str, Any], position: int) -> str:
 
 
 def _asked(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
-    return [(key, _setting(settings[key])) for key in ASKED if settings.get(key) not in (None, {}, [])]
+    return [(key, _setting(settings[key])) for key in ASKED if settings.get(key) is not None]
+
+
+def _constraints(settings: Mapping[str, Any]) -> list[str]:
+    """What bound the answers, a sentence each; frozen features are marked in the query instead."""
+    bound = Constraints(**settings.get("constraints") or {})
+    return [_printable(text) for kind, _, text in bound.describe() if kind != "frozen"]
 
 
 def _made(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
     """What else is on record: the version, the seed and the like."""
-    said = {*ASKED, "frozen", "target", "targets"}
+    said = {*ASKED, "constraints", "frozen", "target", "targets"}
     return [
         (str(key), _setting(value))
         for key, value in settings.items()
@@ -343,8 +351,6 @@ def _made(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def _setting(value: Any) -> str:
     value = _plain(value)
-    if isinstance(value, Mapping):
-        return "; ".join(f"{_setting(key)}: {_setting(item)}" for key, item in value.items())
     if isinstance(value, list | tuple):
         return ", ".join(map(_setting, value))
     return f"{value:g}" if isinstance(value, float) else _printable(str(value))
@@ -427,6 +433,8 @@ def _panel(card: Card) -> RenderableType:
 
     parts: list[RenderableType] = [Columns([_value_text(value) for value in card["query"]], padding=(0, 3)), Text()]
     parts.append(_asked_text(card))
+    if card["constraints"]:
+        parts.append(Text.assemble(("constraints ", "dim"), Text(" · ").join(map(Text, card["constraints"]))))
     if card["answers"]:
         parts.extend([Text(), _AnswerTable(card)])
     if card["shortfall"]:
@@ -631,7 +639,12 @@ def _value_html(value: str) -> str:
 def _asked_html(card: Card) -> str:
     asked = [("target", card["target"]), *((ASKED[key], value) for key, value in card["asked"])]
     chips = "".join(f"<li><span>{escape(key)}</span> {escape(value)}</li>" for key, value in asked)
-    return f'<ul class="asked"><li class="label">asked for</li>{chips}</ul>'
+    return f'<ul class="asked"><li class="label">asked for</li>{chips}</ul>{_constraints_html(card)}'
+
+
+def _constraints_html(card: Card) -> str:
+    chips = "".join(f"<li>{escape(sentence)}</li>" for sentence in card["constraints"])
+    return f'<ul class="asked"><li class="label">bound by</li>{chips}</ul>' if chips else ""
 
 
 def _table_html(card: Card) -> str:

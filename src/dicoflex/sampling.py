@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Draws", "Rules", "Verdict", "draw"]
+__all__ = ["Draws", "Terms", "Verdict", "draw"]
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dicoflex.encoding import Encoding, Values
 from dicoflex.generators.base import Context, Generator
+from dicoflex.limits import Limits
 from dicoflex.streams import row_keys
 
 Floats = NDArray[np.float64]
@@ -22,22 +23,29 @@ CHUNK_CELLS = 20_000_000
 
 
 @dataclass(frozen=True)
-class Rules:
+class Terms:
     """What a draw must be, besides different from the query.
 
     doubt: encoded rows and their targets to the probability that the stand-in gives the target; None to drop nothing.
     floor: per query, the least such probability. unlikely: the share of a query's draws, the least likely ones, that is
-    left out. known: sorted keys of rows that a draw may not equal.
+    left out. known: sorted keys of rows that a draw may not equal. limits: what constraints allow, per query.
+    scored: whether log densities are wanted.
     """
 
     doubt: Callable[[Values, Ints], Floats] | None
     floor: Floats
     unlikely: float = 0.0
     known: NDArray[np.uint64] | None = None
+    limits: Limits | None = None
+    scored: bool = True
+
+    def take(self, index: NDArray[np.int64] | slice) -> Terms:
+        """The terms of the queries at `index`."""
+        return replace(self, floor=self.floor[index], limits=None if self.limits is None else self.limits.take(index))
 
 
 class Verdict(IntEnum):
-    """What the rules say of a draw; a query is served in this order."""
+    """What the terms say of a draw; a query is served in this order."""
 
     GOOD = 0
     UNLIKELY = 1
@@ -50,7 +58,7 @@ class Draws:
     """Rows drawn, query by query in the order drawn.
 
     query: which query each row belongs to. probability: what the stand-in gives the target, NaN where none was asked.
-    verdict: what the rules say of the row, as a number of `Verdict`.
+    verdict: what the terms say of the row, as a number of `Verdict`.
     """
 
     values: Values
@@ -83,7 +91,7 @@ def draw(
     context: Context,
     keys: NDArray[np.uint64],
     n: int,
-    rules: Rules,
+    terms: Terms,
     *,
     exact: bool,
 ) -> Draws:
@@ -98,8 +106,7 @@ def draw(
     parts = []
     for low in range(0, len(context), size):
         at = slice(low, low + size)
-        chunk_rules = replace(rules, floor=rules.floor[at])
-        part = _draw_chunk(generator, encoding, context.take(at), keys[at], n, chunk_rules, exact)
+        part = _draw_chunk(generator, encoding, context.take(at), keys[at], n, terms.take(at), exact)
         parts.append(part.of(np.arange(low, low + len(keys[at]))))
     return Draws.join(parts)
 
@@ -110,7 +117,7 @@ def _draw_chunk(
     context: Context,
     keys: NDArray[np.uint64],
     n: int,
-    rules: Rules,
+    terms: Terms,
     exact: bool,
 ) -> Draws:
     gathered: Draws | None = None
@@ -118,7 +125,7 @@ def _draw_chunk(
     first = 0
     for round_number in range(MOST_ROUNDS):
         count = n + max(8, n // 2) if round_number == 0 else 2 * n
-        fresh = _round(generator, encoding, context, keys, waiting, count, first, rules)
+        fresh = _round(generator, encoding, context, keys, waiting, count, first, terms)
         gathered = fresh if gathered is None else _merge(gathered, fresh)
         first += count
         # A density with few likely rows would go on for ever: after half of the rounds unlikely ones will do.
@@ -138,34 +145,45 @@ def _round(
     waiting: Ints,
     count: int,
     first: int,
-    rules: Rules,
+    terms: Terms,
 ) -> Draws:
     """One round of draws for the queries `waiting`, judged."""
     part = context.take(waiting)
-    values, log_density = generator.sample(part, count, keys[waiting], first)
+    limits = None if terms.limits is None else terms.limits.take(waiting)
+    values, log_density = generator.sample(part, count, keys[waiting], first, limits)
     query = np.repeat(waiting, count)
     rows = values.reshape(len(query), -1)
     # A value that was kept may lie beyond the limits that a new one is held to; it stays as it is.
     kept = context.frozen[query] | ~encoding.differs(rows, context.query[query])
     rows = np.where(kept, context.query[query], encoding.snap(rows))
     if log_density is None:
-        scored = [
-            generator.log_prob(part.take(slice(i, i + 1)).repeat(count), rows[i * count : (i + 1) * count])
-            for i in range(len(waiting))
-        ]
-        log_density = np.concatenate(scored)
+        log_density = _scores(generator, part, rows) if terms.scored else np.full(len(rows), np.nan)
     fine: NDArray[np.bool_] = np.asarray(encoding.differs(rows, context.query[query]).any(axis=1))
-    if rules.known is not None:
-        fine &= ~_member(row_keys(rows, 0), rules.known)
+    if terms.limits is not None:
+        fine &= ~terms.limits.broken(rows, context.query[query], query)
+    if terms.known is not None:
+        fine &= ~_member(row_keys(rows, 0), terms.known)
     density = log_density.reshape(len(waiting), count)
-    usual = (density >= np.quantile(density, rules.unlikely, axis=1, keepdims=True)).reshape(-1)
+    usual = np.ones(len(rows), dtype=bool)
+    if terms.unlikely > 0:
+        usual = (density >= np.quantile(density, terms.unlikely, axis=1, keepdims=True)).reshape(-1)
     verdict = np.where(usual, Verdict.GOOD, Verdict.UNLIKELY).astype(np.int8)
     probability = np.full(len(rows), np.nan)
-    if rules.doubt is not None:
-        probability = rules.doubt(rows, context.target[query])
-        verdict[probability < rules.floor[query]] = Verdict.DOUBTFUL
+    if terms.doubt is not None:
+        probability = terms.doubt(rows, context.target[query])
+        verdict[probability < terms.floor[query]] = Verdict.DOUBTFUL
     draws = Draws(rows, query, density.reshape(-1), probability, verdict)
     return _mark_repeats(draws.take(np.flatnonzero(fine)))
+
+
+def _scores(generator: Generator, context: Context, rows: Values) -> Floats:
+    """The log densities of equally many rows per entry of `context`."""
+    each = len(rows) // len(context)
+    parts = [
+        generator.log_prob(context.take(slice(i, i + 1)).repeat(each), rows[i * each : (i + 1) * each])
+        for i in range(len(context))
+    ]
+    return np.concatenate(parts)
 
 
 def _member(keys: NDArray[np.uint64], known: NDArray[np.uint64]) -> NDArray[np.bool_]:

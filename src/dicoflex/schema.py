@@ -7,14 +7,18 @@ __all__ = ["Feature", "Kind", "Schema"]
 import math
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator, model_serializer, model_validator
 
-from dicoflex.errors import DataError, SchemaError, named
+from dicoflex.constraints import Constraints, PerUnit, Range, has_multiple
+from dicoflex.errors import ConstraintError, DataError, SchemaError, named
+from dicoflex.rules import check_kinds, check_names, resolve
+from dicoflex.rules import names as rule_names
 
 Level = bool | int | float | str
 Name = int | str
@@ -73,20 +77,37 @@ class Feature(BaseModel):
             raise ValueError(f"feature {self.name!r}: levels must be among the categories")
         return self
 
-    @property
+    @cached_property
     def is_number(self) -> bool:
         """Whether the feature is measured rather than picked from levels."""
         return self.kind.is_number
 
-    @property
+    @cached_property
     def is_whole(self) -> bool:
         """Whether values are whole numbers: by kind, or because the dtype holds no others."""
         return self.kind is Kind.INTEGER or (self.is_number and pd.api.types.is_integer_dtype(dtype_of(self.dtype)))
+
+    @cached_property
+    def bounds(self) -> tuple[float, float]:
+        """The least and greatest number that the dtype holds."""
+        return dtype_bounds(dtype_of(self.dtype))
 
     @property
     def n_states(self) -> int:
         """How many codes a picked feature has: its levels, and one for missing."""
         return len(self.levels) + int(self.missing)
+
+    @property
+    def rule_kind(self) -> str:
+        """What the feature is in a rule: 'number', 'ordinal', 'boolean' or 'level'."""
+        if self.is_number or self.kind is Kind.ORDINAL:
+            return "number" if self.is_number else "ordinal"
+        truths = self.kind is Kind.BOOLEAN and not any(isinstance(v, str) or v not in (0, 1) for v in self.levels)
+        return "boolean" if truths else "level"
+
+    def is_level(self, value: Any) -> bool:
+        """Whether one of the levels equals `value`."""
+        return any(isinstance(level, str) == isinstance(value, str) and level == value for level in self.levels)
 
     def values_text(self, most: int = 6) -> str:
         """The values that the feature may take, in one short line."""
@@ -101,7 +122,7 @@ class Feature(BaseModel):
 
 
 class Schema(BaseModel):
-    """The features of a table, in the order of its columns.
+    """The features of a table, in the order of its columns, and the constraints that bind every call unless overridden.
 
     >>> frame = pd.DataFrame({"age": [31, 52, 47], "smoker": [True, False, True]})
     >>> schema = Schema.infer(frame)
@@ -114,12 +135,27 @@ class Schema(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     features: tuple[Feature, ...]
+    constraints: Constraints = Constraints()
+
+    @field_validator("constraints", mode="before")
+    @classmethod
+    def _read_constraints(cls, given: Any) -> Any:
+        return Constraints(**given) if isinstance(given, dict) else given
 
     @model_validator(mode="after")
     def _unique(self) -> Schema:
         if not self.features or len(set(self.names)) < len(self.names):
             raise ValueError("a schema needs at least one feature, each with a name of its own")
+        self._check_preset(self.constraints)
         return self
+
+    @model_serializer(mode="wrap")
+    def _dump(self, dump: Any) -> Any:
+        """Without constraints the schema is written as it was before schemas could carry them."""
+        dumped = dump(self)
+        if self.constraints == Constraints():
+            del dumped["constraints"]
+        return dumped
 
     @classmethod
     def infer(
@@ -153,6 +189,49 @@ class Schema(BaseModel):
             for column in frame.columns
         ]
         return cls(features=tuple(features))
+
+    def with_constraints(self, constraints: Constraints) -> Schema:
+        """This schema with `constraints` in place of its own; they bind every call that does not override them.
+
+        >>> schema = Schema.infer(pd.DataFrame({"age": [31, 52], "sex": ["f", "m"]}))
+        >>> schema.with_constraints(Constraints(increase=["age"], frozen=["sex"])).constraints.increase
+        ('age',)
+        """
+        if not isinstance(constraints, Constraints):
+            raise ConstraintError(f"constraints must be Constraints(...), got {type(constraints).__name__}")
+        self._check_preset(constraints)
+        return self.model_copy(update={"constraints": constraints})
+
+    def _check_preset(self, constraints: Constraints) -> None:
+        if constraints.override:
+            raise ConstraintError(
+                f"override {constraints.override[0]!r}: the constraints of a schema have none to override; leave it out"
+            )
+        self.check_constraints(constraints)
+
+    def check_constraints(self, constraints: Constraints) -> None:
+        """Refuse constraints that don't fit the features: a `ConstraintError` names feature, value and remedy.
+
+        >>> schema = Schema.infer(pd.DataFrame({"age": [31, 52], "sex": ["f", "m"]}))
+        >>> schema.check_constraints(Constraints(increase=["sex"]))
+        Traceback (most recent call last):
+        dicoflex.errors.ConstraintError: increase 'sex': it is categorical and has no order; use allowed or transitions
+        """
+        for kind, name in constraints.features():
+            if isinstance(name, bool) or name not in self.names:
+                raise ConstraintError(f"{kind}: {named('feature', name, self.names)}")
+        for feature in self.features:
+            _check_directions(feature, constraints)
+            _check_numbers(feature, constraints)
+            _check_values(feature, constraints)
+        self._check_rules(constraints)
+
+    def _check_rules(self, constraints: Constraints) -> None:
+        for rule in constraints.parsed_rules:
+            check_names(rule, self.names)
+            features = {name: self[resolve(name, self.names)] for name in rule_names(rule)}
+            levels = {name: feature.levels for name, feature in features.items() if not feature.is_number}
+            check_kinds(rule, {name: feature.rule_kind for name, feature in features.items()}, levels)
 
     @property
     def names(self) -> list[Any]:
@@ -205,6 +284,110 @@ class Schema(BaseModel):
             return cls.model_validate_json(raw)
         except (ValidationError, OSError) as error:
             raise SchemaError(f"this is not a schema: {error}") from error
+
+
+def _check_directions(feature: Feature, constraints: Constraints) -> None:
+    ordered = feature.is_number or feature.kind is Kind.ORDINAL
+    for kind in ("increase", "decrease"):
+        if feature.name in getattr(constraints, kind) and not ordered:
+            raise ConstraintError(
+                f"{kind} {feature.name!r}: it is {feature.kind} and has no order; use allowed or transitions"
+            )
+
+
+def _check_numbers(feature: Feature, constraints: Constraints) -> None:
+    """Refuse ranges, steps and costs per unit that the feature can't have or that leave it no value."""
+    name = feature.name
+    weight = constraints.cost.get(name)
+    kinds = [kind for kind in ("ranges", "steps") if name in getattr(constraints, kind)]
+    if not feature.is_number:
+        kinds += ["cost"] if isinstance(weight, PerUnit) else []
+        if kinds:
+            remedy = "a plain number, the cost of any change" if kinds[0] == "cost" else _levels_remedy(feature)
+            what = "a cost per unit is" if kinds[0] == "cost" else f"{kinds[0]} are"
+            raise ConstraintError(f"{kinds[0]} {name!r}: it is {feature.kind}, and {what} for numbers; use {remedy}")
+        return
+    step = constraints.steps.get(name)
+    if step is not None:
+        _check_step(feature, step)
+    for limits in constraints.ranges.get(name, ()):
+        if limits.kind == "absolute":
+            _check_range(feature, limits, step)
+
+
+def _levels_remedy(feature: Feature) -> str:
+    return "allowed" if feature.kind is Kind.ORDINAL else "allowed or transitions"
+
+
+def _check_step(feature: Feature, step: float) -> None:
+    where = f"steps {feature.name!r}: the step {step:g}"
+    if feature.is_whole and not step.is_integer():
+        raise ConstraintError(f"{where} has a fraction, and the column holds whole numbers; use a whole step")
+    if not has_multiple(feature.minimum, feature.maximum, step):
+        raise ConstraintError(
+            f"{where} has no multiple within the column's limits, {feature.values_text()}; choose a smaller one"
+        )
+
+
+def _check_range(feature: Feature, limits: Range, step: float | None) -> None:
+    where = f"ranges {feature.name!r}: {limits.text}"
+    least, most = float(feature.minimum or 0.0), float(feature.maximum or 0.0)
+    low = least if limits.low is None else max(least, limits.low)
+    high = most if limits.high is None else min(most, limits.high)
+    if low > high:
+        raise ConstraintError(f"{where} lies outside the column's limits, {least:g} to {most:g}; choose limits inside")
+    if feature.is_whole and math.ceil(low) > high:
+        raise ConstraintError(f"{where} holds no whole number, and the column holds no others; widen it")
+    if step is not None and not has_multiple(low, high, step):
+        raise ConstraintError(
+            f"{where} holds no multiple of the step {step:g} within the limits {least:g} to {most:g}; widen it"
+        )
+
+
+def _check_values(feature: Feature, constraints: Constraints) -> None:
+    """Refuse allowed, forbidden and transitions with values that the feature does not have."""
+    allowed, forbidden = (constraints.allowed.get(feature.name, ()), constraints.forbidden.get(feature.name, ()))
+    for value in allowed:
+        _check_value(feature, value, "allowed")
+    for value in forbidden:
+        _check_value(feature, value, "forbidden")
+    states = [*feature.levels, *([None] if feature.missing else [])]
+    if forbidden and not feature.is_number and all(state in forbidden for state in states):
+        raise ConstraintError(
+            f"forbidden {feature.name!r}: every value is forbidden; to keep it as it is, put it in frozen"
+        )
+    moves = constraints.transitions.get(feature.name, {})
+    if moves and feature.is_number:
+        raise ConstraintError(
+            f"transitions {feature.name!r}: it is {feature.kind}, and transitions are for levels; "
+            "use ranges, increase or decrease"
+        )
+    for value in [*moves, *(end for ends in moves.values() for end in ends)]:
+        _check_value(feature, value, "transitions")
+
+
+def _check_value(feature: Feature, value: Any, kind: str) -> None:
+    where = f"{kind} {feature.name!r}"
+    if value is None:
+        if not feature.missing and kind != "forbidden":
+            raise ConstraintError(f"{where}: missing values were never seen in this column; leave None out")
+    elif feature.is_number:
+        _check_number(feature, value, kind)
+    elif not feature.is_level(value):
+        raise ConstraintError(f"{where}: {named('value', value, feature.levels)}")
+
+
+def _check_number(feature: Feature, value: Any, kind: str) -> None:
+    where = f"{kind} {feature.name!r}: {value!r}"
+    if isinstance(value, bool | str):
+        raise ConstraintError(f"{where} is no number, and the column holds numbers; list numbers")
+    if kind == "forbidden":
+        return
+    if feature.is_whole and value != math.floor(value):
+        raise ConstraintError(f"{where} has a fraction, and the column holds whole numbers; list whole numbers")
+    least, most = float(feature.minimum or 0.0), float(feature.maximum or 0.0)
+    if not least <= value <= most:
+        raise ConstraintError(f"{where} lies outside the column's limits, {least:g} to {most:g}; list values inside")
 
 
 def check_frame(frame: Any) -> None:

@@ -8,16 +8,16 @@ answers that still change more than others do.
 
 from __future__ import annotations
 
-__all__ = ["Conditions", "Pairs", "Teacher", "clamp", "prefer_sparse", "sparsify"]
+__all__ = ["Conditions", "Pairs", "Teacher", "clamp", "prefer_sparse", "sparsify", "weighted"]
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dicoflex.encoding import Values
+from dicoflex.encoding import Parts, Values
 from dicoflex.generators.base import Context, Table
 from dicoflex.neighbours import Pool, nearest
 
@@ -100,6 +100,7 @@ class Teacher:
     conditions: Conditions
     k: int = 16
     alpha: float = 10.0
+    level_weight: float = 1.0
 
     def propose(
         self,
@@ -107,14 +108,18 @@ class Teacher:
         *,
         rng: np.random.Generator,
         k: int | None = None,
+        each: int | None = None,
         advance: Callable[[int], None] | None = None,
     ) -> Pairs:
-        """Pairs of each anchor with its nearest rows, `k` of them or the teacher's own: the paper's algorithm."""
+        """Pairs of each anchor with its nearest rows, `k` of them or the teacher's own: the paper's algorithm.
+
+        each: take so many of them, at random, instead of all. The pool's numbers carry the teacher's `level_weight`.
+        """
         table = self.table
         target = _other_class(table.labels, anchors, table.n_classes, rng)
         p, mask, confidence = self.conditions.draw(target, table.values.shape[1], rng)
         found = nearest(
-            table.encoding.parts(table.values[anchors]),
+            weighted(table.encoding.parts(table.values[anchors]), self.level_weight),
             self.pool,
             target=target,
             p=p,
@@ -124,7 +129,7 @@ class Teacher:
             alpha=self.alpha,
             advance=advance,
         )
-        which, rank = np.nonzero(found.rows >= 0)
+        which, rank = np.nonzero(_some(found.rows >= 0, each, rng))
         return Pairs(
             anchor=anchors[which].astype(np.int32),
             row=found.rows[which, rank].astype(np.int32),
@@ -134,6 +139,11 @@ class Teacher:
             p=p[which].astype(np.float32),
             confidence=confidence[which].astype(np.float32),
         )
+
+
+def weighted(parts: Parts, level_weight: float) -> Parts:
+    """The parts with numbers shrunk so that, squared, another level counts `level_weight` times as much as before."""
+    return replace(parts, numbers=parts.numbers / np.sqrt(level_weight))
 
 
 def clamp(pairs: Pairs) -> Pairs:
@@ -205,6 +215,15 @@ def _eagerness(p: Floats, exponents: tuple[float, ...]) -> Floats:
         return np.full(len(p), 0.0 if high >= 0 else 1.0)
     eagerness: Floats = np.clip((high - np.log(p)) / (high - low), 0.0, 1.0)
     return eagerness
+
+
+def _some(found: NDArray[np.bool_], most: int | None, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """At most `most` of the places of each row that are set, at random."""
+    if most is None or most >= found.shape[1]:
+        return found
+    rank = np.where(found, rng.random(found.shape), 2.0).argsort(axis=1).argsort(axis=1)
+    chosen: NDArray[np.bool_] = found & (rank < most)
+    return chosen
 
 
 def _random_masks(n: int, d: int, rng: np.random.Generator) -> NDArray[np.bool_]:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from dicoflex.encoding import Encoding, Values
+from dicoflex.limits import Limits
 
 
 class GeneratorConfig(BaseModel):
@@ -92,12 +93,14 @@ class Generator(Protocol):
         """The log density of `answers` (n, d), one per entry of `context`."""
 
     def sample(
-        self, context: Context, n: int, keys: NDArray[np.uint64], first: int
+        self, context: Context, n: int, keys: NDArray[np.uint64], first: int, limits: Limits | None = None
     ) -> tuple[Values, NDArray[np.float64] | None]:
         """Draws numbered `first` to `first + n` for every entry: (len(context), n, d), finite and within the schema.
 
         With them their log densities (len(context), n) where the sampler knows them without further work, else None.
 
         `keys` (one per entry) is all the randomness there is, by way of `dicoflex.streams`; an entry's draws depend
-        on its own key and context alone, never on its neighbours in the batch.
+        on its own key and context alone, never on its neighbours in the batch. Under limits a draw obeys as far as
+        the generator can see to it; the caller drops what still breaks one. Log densities are then those of the
+        restricted steps.
         """

@@ -63,6 +63,7 @@ from zuko.transforms import AdditiveTransform, MonotonicAffineTransform
 from dicoflex.encoding import Encoding, Values
 from dicoflex.errors import ModelFileError, named
 from dicoflex.generators.base import Context, GeneratorConfig, Table
+from dicoflex.limits import Limits
 from dicoflex.streams import uniforms
 
 LOG_SLOPE = log(1e-3)
@@ -195,7 +196,9 @@ class _Flow(ABC):
             density[at] = -0.5 * (z**2 + log(2 * pi)).sum(axis=1) + log_det
         return np.where(np.isnan(density), -np.inf, density)
 
-    def sample(self, context: Context, n: int, keys: NDArray[np.uint64], first: int) -> tuple[Values, None]:
+    def sample(
+        self, context: Context, n: int, keys: NDArray[np.uint64], first: int, limits: Limits | None = None
+    ) -> tuple[Values, None]:
         """Draws x' = f^-1(z; c), z standard normal from each key's stream: (len(context), n, d).
 
         Their densities are left to `log_prob`: that of x' is not that of the row which x' is decoded to.
@@ -207,7 +210,8 @@ class _Flow(ABC):
             some, count = context.take(at), turn.stop - turn.start
             reals = ndtri(uniforms(keys[at], (first + turn.start) * width, count * width)).reshape(-1, width)
             _run(program, _condition(program, self._conditions(some)), reals, count, True)
-            draws[at, turn] = settle(self.encoding, some, reals.reshape(len(some), count, width))
+            within = None if limits is None else limits.take(at)
+            draws[at, turn] = settle(self.encoding, some, reals.reshape(len(some), count, width), within)
         return draws, None
 
     def _conditions(self, context: Context) -> NDArray[np.float32]:
@@ -296,15 +300,21 @@ def dequantise(
     return reals + scale.to(generator.device) * shocks
 
 
-def settle(encoding: Encoding, context: Context, reals: NDArray[np.float64]) -> Values:
+def settle(encoding: Encoding, context: Context, reals: NDArray[np.float64], limits: Limits | None) -> Values:
     """The rows (n, draws, d) nearest to some reals (n, draws, D): finite, within the schema, frozen as in the query.
+
+    Under limits they are moved inside, one feature at a time; see `Limits.project`.
 
     Whatever the density did: a real that is no number is the query's own, and one too large to decode is cut off.
     """
     own = encoding.to_reals(context.query)[:, None, :]
     sane = np.clip(np.where(np.isnan(reals), own, reals), -FAR, FAR)
-    values = encoding.from_reals(sane.reshape(-1, encoding.n_reals)).reshape(*reals.shape[:2], -1)
-    return np.where(context.frozen[:, None, :], context.query[:, None, :], values)
+    values = encoding.from_reals(sane.reshape(-1, encoding.n_reals))
+    which = np.repeat(np.arange(len(context)), reals.shape[1])
+    values = np.where(context.frozen[which], context.query[which], values)
+    if limits is not None:
+        values = limits.project(values, context.query[which], which)
+    return values.reshape(*reals.shape[:2], -1)
 
 
 def blocks(n: int, draws: int, *, size: int = BLOCK) -> Iterator[tuple[slice, slice]]:

@@ -27,6 +27,7 @@ from dicoflex.encoding import Encoding, Values
 from dicoflex.errors import ModelFileError, named
 from dicoflex.generators.base import Context, GeneratorConfig, Table
 from dicoflex.generators.flows import blocks, dequantise, settle
+from dicoflex.limits import Limits
 from dicoflex.neighbours import Pool, nearest
 from dicoflex.streams import uniforms
 
@@ -136,7 +137,9 @@ class Kde:
             density[at] = logsumexp(log_kernels, axis=1) - np.log(found)
         return density
 
-    def sample(self, context: Context, n: int, keys: NDArray[np.uint64], first: int) -> tuple[Values, None]:
+    def sample(
+        self, context: Context, n: int, keys: NDArray[np.uint64], first: int, limits: Limits | None = None
+    ) -> tuple[Values, None]:
         """Draws: a neighbour picked by the first number of a draw's stream, plus h times noise from the next D.
 
         Their densities are left to `log_prob`: a draw is decoded to a row, which is another point of the reals.
@@ -151,7 +154,7 @@ class Kde:
             numbers = numbers.reshape(len(some), count, width + 1)
             pick = (numbers[:, :, 0] * (rows >= 0).sum(axis=1)[:, None]).astype(np.int64)
             reals = np.take_along_axis(centres, pick[:, :, None], axis=1) + h * ndtri(numbers[:, :, 1:])
-            draws[at, turn] = settle(self.encoding, some, reals)
+            draws[at, turn] = settle(self.encoding, some, reals, None if limits is None else limits.take(at))
         return draws, None
 
     def _neighbours(self, context: Context) -> tuple[NDArray[np.int64], NDArray[np.float32]]:

@@ -32,7 +32,8 @@ from dicoflex.encoding import Encoding, Values
 from dicoflex.errors import ModelFileError
 from dicoflex.generators.base import Context, GeneratorConfig, Table
 from dicoflex.generators.grid import Grid
-from dicoflex.generators.mixed_sampler import draw, score
+from dicoflex.generators.mixed_sampler import Net, draw, score
+from dicoflex.limits import Limits
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -60,6 +61,7 @@ class Mixed:
         self.exponents, self.confidences = config.exponents, config.confidences
         self.n_classes = n_classes
         self.net = _Net(grid, n_classes, config)
+        self._net: Net | None = None
 
     @classmethod
     def create(cls, table: Table, config: GeneratorConfig, *, seed: int) -> Self:
@@ -102,6 +104,7 @@ class Mixed:
     def to(self, device: torch.device) -> Self:
         """Move the network to `device`."""
         self.net.to(device)
+        self._net = None
         return self
 
     def loss(self, context: Context, answers: Values, generator: torch.Generator) -> torch.Tensor:  # noqa: ARG002
@@ -110,6 +113,7 @@ class Mixed:
         What is left out, the density inside the cells, does not depend on any weight. Nothing is noised, so
         `generator` is not used.
         """
+        self._net = None
         return -self._log_states(context, answers).sum(dim=1).mean()
 
     def log_prob(self, context: Context, answers: Values) -> Floats:
@@ -119,7 +123,7 @@ class Mixed:
         kept = _same(answers, context.query)
         stuck = self._stuck(context)
         states = score(
-            self.grid, self.net.arrays(), self._settings(context), own, own_where, self._alone(context.query, own),
+            self.grid, self._packed(), self._settings(context), own, own_where, self._alone(context.query, own),
             stuck, cell, where, kept,
         )  # fmt: skip
         inside = np.where(kept, 0.0, -self.grid.log_size(cell, context.query)).sum(axis=1)
@@ -127,12 +131,21 @@ class Mixed:
         total: Floats = np.where(possible.all(axis=1), states + inside, -np.inf)
         return total
 
-    def sample(self, context: Context, n: int, keys: NDArray[np.uint64], first: int) -> tuple[Values, Floats]:
+    def sample(
+        self, context: Context, n: int, keys: NDArray[np.uint64], first: int, limits: Limits | None = None
+    ) -> tuple[Values, Floats]:
         """Draws and their log densities, by ancestral sampling, compiled; see `mixed_sampler`."""
-        weights = self.net.arrays()
         own, where = self.grid.locate(context.query)
         alone = self._alone(context.query, own)
-        return draw(self.grid, weights, context, self._settings(context), own, where, alone, n, keys, first)
+        return draw(
+            self.grid, self._packed(), context, self._settings(context), own, where, alone, n, keys, first, limits
+        )
+
+    def _packed(self) -> Net:
+        """The present weights, laid out for the sampler; kept until a training step or a move changes them."""
+        if self._net is None:
+            self._net = Net.pack(self.net.arrays(), self.grid)
+        return self._net
 
     def _alone(self, query: Values, own: Ints) -> NDArray[np.bool_]:
         """Where the query's own cell holds nothing but the query's value."""

@@ -2,12 +2,18 @@
 
 Draws of one query that agree so far share their work: they are one *group* until their states part. All arithmetic
 of a draw depends on its own query, key and number alone, so batching and threads can't change it.
+
+Under limits every step is restricted to what is allowed given the features before it: each state's mass is scaled by
+the allowed share of its cell (0 where none of it is), and a value is drawn from the allowed part alone; see
+`mixed_limits`. Budgets keep back what features that have to change will need, and rules look ahead to what later
+features may still be.
 """
 
 from __future__ import annotations
 
-__all__ = ["draw", "score"]
+__all__ = ["Net", "draw", "score"]
 
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -16,74 +22,140 @@ from numpy.typing import NDArray
 from dicoflex.encoding import Values
 from dicoflex.generators.base import Context
 from dicoflex.generators.grid import Grid
+from dicoflex.generators.mixed_limits import bounds_of, cost, part, rules_of, value, weigh
+from dicoflex.limits import Limits
+from dicoflex.parallel import in_threads
+
+Floats = NDArray[np.float64]
+Weights = dict[str, NDArray[np.float32]]
 
 
 def draw(
     grid: Grid,
-    weights: dict[str, NDArray[np.float32]],
+    net: Net,
     context: Context,
     settings: NDArray[np.float32],
     own: NDArray[np.int64],
-    where: NDArray[np.float64],
+    where: Floats,
     alone: NDArray[np.bool_],
     n: int,
     keys: NDArray[np.uint64],
     first: int,
-) -> tuple[Values, NDArray[np.float64]]:
+    limits: Limits | None,
+) -> tuple[Values, Floats]:
     """`n` draws for each entry of `context` (len(context), n, d), and their log densities (len(context), n)."""
     out = np.empty((len(context), n, grid.n_features))
     log_density = np.zeros((len(context), n))
     if out.size == 0:
         return out, log_density
     stuck = context.frozen | (grid.size - alone == 0)
-    scale = 10.0 ** grid.decimals.astype(float)
     on_grid = grid.holds(context.query, own)
-    _draw(
-        *_cells(grid), grid.low, grid.high, grid.count, grid.step, scale, *_weights(weights),
-        context.query, settings, stuck, own, where.astype(np.float32), alone, on_grid, keys, np.uint64(first),
-        out, log_density,
-    )  # fmt: skip
+    asked = _Asked(context.query, settings, stuck, own, where.astype(np.float32), alone, on_grid, keys)
+    bounds = None if limits is None else bounds_of(grid, limits, context.query, stuck)
+    rules = None if limits is None else rules_of(limits, context.query)
+    cells = _cells(grid)
+
+    def work(low: int, high: int) -> None:
+        _draw(low, high, cells, net, asked, bounds, rules, np.uint64(first), out, log_density)
+
+    in_threads(work, len(out))
     return out, log_density
 
 
 def score(
     grid: Grid,
-    weights: dict[str, NDArray[np.float32]],
+    net: Net,
     settings: NDArray[np.float32],
     own: NDArray[np.int64],
-    own_where: NDArray[np.float64],
+    own_where: Floats,
     alone: NDArray[np.bool_],
     stuck: NDArray[np.bool_],
     cell: NDArray[np.int64],
-    where: NDArray[np.float64],
+    where: Floats,
     kept: NDArray[np.bool_],
-) -> NDArray[np.float64]:
+) -> Floats:
     """The log probability of the states of given rows (n,): the sampler's arithmetic, so the two agree."""
     out = np.zeros(len(own))
     if len(own):
-        _score(
-            *_cells(grid), *_weights(weights), settings, own, own_where.astype(np.float32), alone, stuck,
-            cell, where.astype(np.float32), kept, out,
-        )  # fmt: skip
+        asked = _Asked(where, settings, stuck, own, own_where.astype(np.float32), alone, kept, np.zeros(0, np.uint64))
+        cells, places = _cells(grid), where.astype(np.float32)
+        in_threads(lambda low, high: _score(low, high, cells, net, asked, cell, places, kept, out), len(out), least=512)
     return out
 
 
-def _cells(grid: Grid) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Where each feature's cells and slopes start; -1 for a feature without slopes."""
-    return grid.offset, np.where(grid.wide, grid.slope_offset, -1)
+class _Cells(NamedTuple):
+    """The grid; `slope_at` is -1 for a feature without slopes, `scale` rounds to a feature's digits."""
+
+    offset: Any
+    slope_at: Any
+    low: Any
+    high: Any
+    count: Any
+    step: Any
+    scale: Any
 
 
-def _weights(weights: dict[str, NDArray[np.float32]]) -> tuple[NDArray[np.float32], ...]:
-    trunk = np.ascontiguousarray(weights["trunk.weight"].T)
-    names = ("prefix", "prefix_slope", "prefix_kept", "inner", "inner_bias", "outer", "outer_bias")
-    first = (weights["query"], weights["query_slope"], weights["settings"], trunk, weights["trunk.bias"])
-    return (*first, *(weights[name] for name in names))
+class Net(NamedTuple):
+    """The weights; each feature's last layer stands alone in `outer`, from `outer_at` on, and has no padding."""
+
+    query: Any
+    query_slope: Any
+    settings: Any
+    trunk: Any
+    trunk_bias: Any
+    prefix: Any
+    prefix_slope: Any
+    prefix_kept: Any
+    inner: Any
+    inner_bias: Any
+    outer: Any
+    outer_at: Any
+    outer_bias: Any
+
+    @classmethod
+    def pack(cls, weights: Weights, grid: Grid) -> Net:
+        """The network's weights, laid out for the kernels."""
+        trunk = np.ascontiguousarray(weights["trunk.weight"].T)
+        layers = [weights["outer"][j, :, : size + 1].ravel() for j, size in enumerate(grid.size)]
+        outer_at = np.cumsum([0, *map(len, layers)]).astype(np.int64)
+        names = ("query", "query_slope", "settings", "prefix", "prefix_slope", "prefix_kept", "inner", "inner_bias")
+        same = {name: weights[name] for name in (*names, "outer_bias")}
+        outer = np.concatenate(layers)
+        return cls(trunk=trunk, trunk_bias=weights["trunk.bias"], outer=outer, outer_at=outer_at, **same)
+
+
+class _Asked(NamedTuple):
+    """The queries: values, settings, what can't change, own cell, place in it, and whether it is all of that cell."""
+
+    query: Any
+    settings: Any
+    stuck: Any
+    own: Any
+    where: Any
+    alone: Any
+    on_grid: Any
+    keys: Any
+
+
+def _cells(grid: Grid) -> _Cells:
+    slope_at = np.where(grid.wide, grid.slope_offset, -1)
+    scale = 10.0 ** grid.decimals.astype(float)
+    return _Cells(grid.offset, slope_at, grid.low, grid.high, grid.count, grid.step, scale)
+
+
+def _power_of_two(degree: int) -> NDArray[np.float64]:
+    """Coefficients of a polynomial that is 2 to the power of f between 0 and 1."""
+    fit = np.polynomial.Chebyshev.interpolate(np.exp2, degree, domain=[0.0, 1.0])
+    return np.asarray(fit.convert(kind=np.polynomial.Polynomial).coef)
 
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+LOG2E = np.float32(1.4426950408889634)
+# 2 to the power of f for f from 0 to 1: interpolation at Chebyshev nodes, relative error below 2e-8.
+P0, P1, P2, P3, P4, P5, P6 = (np.float32(c) for c in _power_of_two(6))
 
 
-@numba.njit(cache=True, inline="always")
+@numba.njit(cache=True, error_model="numpy", inline="always")
 def _uniform(key, counter):  # type: ignore[no-untyped-def]
     """Number `counter` of a key's stream; the same numbers as `streams.uniforms`."""
     z = key + (counter + np.uint64(1)) * GOLDEN
@@ -93,7 +165,7 @@ def _uniform(key, counter):  # type: ignore[no-untyped-def]
     return (np.float64(z >> np.uint64(12)) + 0.5) * 2.0**-52
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, error_model="numpy")
 def _add_product(x, weight, out):  # type: ignore[no-untyped-def]
     """out += x @ weight, skipping zeros: about half of what a rectifier gives."""
     for i in range(len(x)):
@@ -104,45 +176,46 @@ def _add_product(x, weight, out):  # type: ignore[no-untyped-def]
                 out[k] += value * row[k]
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, error_model="numpy")
 def _rectify(x):  # type: ignore[no-untyped-def]
     for k in range(len(x)):
         x[k] = max(x[k], np.float32(0.0))
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, error_model="numpy")
 def _add_row(share, row, out):  # type: ignore[no-untyped-def]
     for k in range(len(out)):
         out[k] += share * row[k]
 
 
-@numba.njit(cache=True)
-def _context(own, where, settings, offset, slope_at, query, query_slope, setting_rows, trunk, trunk_bias):  # type: ignore[no-untyped-def]
+@numba.njit(cache=True, error_model="numpy")
+def _context(i, cells, net, asked):  # type: ignore[no-untyped-def]
     """What the network knows of one query and its conditions."""
-    context = np.zeros(query.shape[1], dtype=np.float32)
-    for j in range(len(own)):
-        _add_row(np.float32(1.0), query[offset[j] + own[j]], context)
-        if slope_at[j] >= 0 and where[j] != 0.0:
-            _add_row(where[j], query_slope[slope_at[j] + own[j]], context)
-    _add_product(settings, setting_rows, context)
+    context = np.zeros(net.query.shape[1], dtype=np.float32)
+    for j in range(asked.own.shape[1]):
+        own, where = asked.own[i, j], asked.where[i, j]
+        _add_row(np.float32(1.0), net.query[cells.offset[j] + own], context)
+        if cells.slope_at[j] >= 0 and where != 0.0:
+            _add_row(where, net.query_slope[cells.slope_at[j] + own], context)
+    _add_product(asked.settings[i], net.settings, context)
     _rectify(context)
-    more = trunk_bias.copy()
-    _add_product(context, trunk, more)
+    more = net.trunk_bias.copy()
+    _add_product(context, net.trunk, more)
     _rectify(more)
     return context + more
 
 
-@numba.njit(cache=True)
-def _tell(j, cell, inside, kept, offset, slope_at, prefix, prefix_slope, prefix_kept, told):  # type: ignore[no-untyped-def]
+@numba.njit(cache=True, error_model="numpy")
+def _tell(j, cell, inside, kept, cells, net, told):  # type: ignore[no-untyped-def]
     """Add to `told` what feature j, being in `cell`, tells the features after it."""
-    _add_row(np.float32(1.0), prefix[offset[j] + cell], told)
-    if slope_at[j] >= 0 and inside != 0.0:
-        _add_row(inside, prefix_slope[slope_at[j] + cell], told)
+    _add_row(np.float32(1.0), net.prefix[cells.offset[j] + cell], told)
+    if cells.slope_at[j] >= 0 and inside != 0.0:
+        _add_row(inside, net.prefix_slope[cells.slope_at[j] + cell], told)
     if kept:
-        _add_row(np.float32(1.0), prefix_kept[j], told)
+        _add_row(np.float32(1.0), net.prefix_kept[j], told)
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, error_model="numpy")
 def _last_free(stuck):  # type: ignore[no-untyped-def]
     """The last feature that can change, -1 if none can: where a draw that kept all others has to."""
     last = -1
@@ -152,38 +225,62 @@ def _last_free(stuck):  # type: ignore[no-untyped-def]
     return last
 
 
-@numba.njit(cache=True)
-def _logits(told, inner, inner_bias, outer, outer_bias, h, g, logits):  # type: ignore[no-untyped-def]
-    """The logits of one feature's states; `h` and `g` are room to work in."""
-    n_states = len(outer_bias)
-    h[:] = told
-    _rectify(h)
-    g[:] = inner_bias
-    _add_product(h, inner, g)
-    _rectify(g)
-    logits[:n_states] = outer_bias
-    _add_product(g, outer, logits[:n_states])
-    # Weights that are not finite must not stop the draw.
-    for s in range(n_states):
-        if not np.isfinite(logits[s]):
-            logits[s] = np.float32(0.0)
+@numba.njit(cache=True, error_model="numpy")
+def _logits(told, j, n_states, net):  # type: ignore[no-untyped-def]
+    """The logits of feature j's states (groups, states), given what each group was told."""
+    h = np.maximum(told, np.float32(0.0))
+    g = np.dot(h, net.inner[j])
+    bias = net.inner_bias[j]
+    for r in range(len(g)):
+        for k in range(g.shape[1]):
+            g[r, k] = max(g[r, k] + bias[k], np.float32(0.0))
+    logits = np.dot(g, net.outer[net.outer_at[j] : net.outer_at[j + 1]].reshape(g.shape[1], n_states))
+    for r in range(len(g)):
+        for s in range(n_states):
+            logits[r, s] += net.outer_bias[j, s]
+            # Weights that are not finite must not stop the draw.
+            if not np.isfinite(logits[r, s]):
+                logits[r, s] = np.float32(0.0)
+    return logits
 
 
-@numba.njit(cache=True)
-def _cumulate(logits, n_states, dead, closed, total):  # type: ignore[no-untyped-def]
-    """Running sums of exp(logits) over the states, in `total`; state `dead` (if any) and a closed keep get nothing."""
+@numba.njit(cache=True, error_model="numpy")
+def _open_all(i, j, n_states, closed, asked, share):  # type: ignore[no-untyped-def]
+    """The share of each state that may be drawn when nothing is limited: all but the query's own value."""
+    share[:n_states] = 1.0
+    if closed:
+        share[0] = 0.0
+    if asked.alone[i, j]:
+        share[asked.own[i, j] + 1] = 0.0
+
+
+@numba.njit(cache=True, error_model="numpy")
+def _cumulate(logits, share, powers, total):  # type: ignore[no-untyped-def]
+    """Running sums of exp(logits) times the states' shares, in `total`; `powers` is room for as many whole numbers.
+
+    The exponential is 2 to a whole power times a polynomial for the rest, exact to the last digits of float32 and free
+    of calls, so that the compiler does many states at once.
+    """
+    n_states = len(logits)
     top = np.float32(-1e30)
-    for s in range(1 if closed else 0, n_states):
-        if s != dead and logits[s] > top:
-            top = logits[s]
+    for s in range(n_states):
+        if share[s] > 0.0:
+            top = max(top, logits[s])
+    for s in range(n_states):
+        y = max((logits[s] - top) * LOG2E, np.float32(-126.0))
+        whole = np.floor(y)
+        f = y - whole
+        powers[s] = (np.int32(whole) + np.int32(127)) << np.int32(23)
+        logits[s] = P0 + f * (P1 + f * (P2 + f * (P3 + f * (P4 + f * (P5 + f * P6)))))
+    twos = powers.view(np.float32)
     running = 0.0
     for s in range(n_states):
-        if s != dead and not (closed and s == 0):
-            running += np.exp(np.float64(logits[s] - top))
+        if share[s] > 0.0:
+            running += np.float64(logits[s] * twos[s]) * share[s]
         total[s] = running
 
 
-@numba.njit(cache=True, inline="always")
+@numba.njit(cache=True, error_model="numpy", inline="always")
 def _pick(total, n_states, u):  # type: ignore[no-untyped-def]
     """The first state whose running sum exceeds `u`."""
     low, high = 0, n_states - 1
@@ -196,135 +293,111 @@ def _pick(total, n_states, u):  # type: ignore[no-untyped-def]
     return low
 
 
-@numba.njit(cache=True, inline="always")
-def _value(low, high, count, step, scale, own_here, query, u):  # type: ignore[no-untyped-def]
-    """A value of the cell: its only one, one of its run besides the query's, or a point of its interval."""
-    if count == 1:
-        return low
-    if count == 0:
-        return min(low + u * (high - low), high)
-    besides = count - 1 if own_here else count
-    k = min(np.int64(u * besides), besides - 1)
-    if own_here and k >= np.int64(np.rint((query - low) / step)):
-        k += 1
-    return np.rint((low + k * step) * scale) / scale
+# -- drawing and scoring ------------------------------------------------------------------------------------------
 
 
-@numba.njit(cache=True, parallel=True)
-def _draw(  # type: ignore[no-untyped-def]
-    offset, slope_at, low, high, count, step, scale,
-    query_rows, query_slope, setting_rows, trunk, trunk_bias, prefix, prefix_slope, prefix_kept,
-    inner, inner_bias, outer, outer_bias,
-    query, settings, stuck, own, where, alone, on_grid, keys, first, out, log_density,
-):  # fmt: skip
-    n_queries, n, d = out.shape
-    hidden, head, widest = prefix.shape[1], inner.shape[2], outer.shape[2]
-    for i in numba.prange(n_queries):
-        last = _last_free(stuck[i])
-        start = _context(
-            own[i], where[i], settings[i], offset, slope_at, query_rows, query_slope, setting_rows, trunk, trunk_bias
-        )
-        group = np.zeros(n, dtype=np.int64)
-        n_groups = 1
-        told = np.empty((n, hidden), dtype=np.float32)
-        told_next = np.empty((n, hidden), dtype=np.float32)
-        told[0] = start
-        changed = np.zeros(n, dtype=np.bool_)
-        changed_next = np.zeros(n, dtype=np.bool_)
-        h = np.empty(hidden, dtype=np.float32)
-        g = np.empty(head, dtype=np.float32)
-        logits = np.empty(widest, dtype=np.float32)
-        totals = np.empty((n, widest))
-        successor = np.empty((n, widest), dtype=np.int64)
-        for j in range(d):
-            n_states = offset[j + 1] - offset[j] + 1
-            if stuck[i, j]:
-                for r in range(n_groups):
-                    _tell(j, own[i, j], where[i, j], True, offset, slope_at, prefix, prefix_slope, prefix_kept, told[r])
-                for t in range(n):
-                    out[i, t, j] = query[i, j]
+@numba.njit(cache=True, error_model="numpy")
+def _keep_all(i, j, n, n_groups, cells, net, asked, told, out):  # type: ignore[no-untyped-def]
+    """A feature that can't change: every draw has the query's value."""
+    for r in range(n_groups):
+        _tell(j, asked.own[i, j], asked.where[i, j], True, cells, net, told[r])
+    for t in range(n):
+        out[t, j] = asked.query[i, j]
+
+
+@numba.njit(cache=True, error_model="numpy")
+def _draw_query(i, last, first, cells, net, asked, bounds, rules, out, log_density):  # type: ignore[no-untyped-def]
+    """All draws of query i, feature by feature."""
+    n, d = out.shape
+    widest = net.outer_bias.shape[1]
+    told, told_next = np.empty((2, n, net.prefix.shape[1]), dtype=np.float32)
+    used, used_next = np.zeros((2, n), dtype=np.int64)
+    spent, spent_next = np.zeros((2, n))
+    member, member_next = np.zeros((2, n), dtype=np.int64)
+    ends = np.empty((n, 2))
+    ends[:, 0], ends[:, 1] = -np.inf, np.inf
+    group = np.zeros(n, dtype=np.int64)
+    share, powers = np.empty(widest), np.empty(widest, dtype=np.int32)
+    totals, successor = np.empty((n, widest)), np.empty((n, widest), dtype=np.int64)
+    n_groups = 1
+    told[0] = _context(i, cells, net, asked)
+    for j in range(d):
+        n_states = cells.offset[j + 1] - cells.offset[j] + 1
+        if asked.stuck[i, j]:
+            _keep_all(i, j, n, n_groups, cells, net, asked, told, out)
+            continue
+        logits = _logits(told[:n_groups], j, n_states, net)
+        for r in range(n_groups):
+            closed = j == last and used[r] == 0
+            if bounds is None:
+                _open_all(i, j, n_states, closed, asked, share)
+            else:
+                row = out[member[r]]
+                ends[r] = weigh(i, j, n_states, row, used[r], spent[r], closed, cells, asked, bounds, rules, share)
+            _cumulate(logits[r], share, powers[:n_states], totals[r])
+            successor[r, :n_states] = -1
+        n_next = 0
+        for t in range(n):
+            r = group[t]
+            counter = (first + np.uint64(t)) * np.uint64(2 * d) + np.uint64(2 * j)
+            s = _pick(totals[r], n_states, _uniform(asked.keys[i], counter) * totals[r, n_states - 1])
+            cell, drawn, inside, shared, size = asked.own[i, j], asked.query[i, j], asked.where[i, j], True, 0.0
+            if s > 0:
+                cell = s - 1
+                at = cells.offset[j] + cell
+                _, a, b, start, number = part(i, j, cell, ends[r, 0], ends[r, 1], cells, asked, bounds)
+                v = _uniform(asked.keys[i], counter + np.uint64(1))
+                drawn = value(i, j, cell, a, b, start, number, v, cells, asked, bounds)
+                width = cells.high[at] - cells.low[at]
+                inside = np.float32((drawn - cells.low[at]) / width) if width > 0.0 else np.float32(0.0)
+                shared = cells.count[at] == 1
+                size = np.log(np.float64(number)) if number > 0 else (np.log(b - a) if b > a else 0.0)
+            out[t, j] = drawn
+            mass = totals[r, s] - (totals[r, s - 1] if s > 0 else 0.0)
+            log_density[t] += np.log(mass / totals[r, n_states - 1]) - size
+            if shared and successor[r, s] >= 0:
+                group[t] = successor[r, s]
                 continue
-            dead = own[i, j] + 1 if alone[i, j] else -1
-            for r in range(n_groups):
-                _logits(
-                    told[r], inner[j], inner_bias[j], outer[j, :, :n_states], outer_bias[j, :n_states], h, g, logits
-                )
-                _cumulate(logits, n_states, dead, j == last and not changed[r], totals[r])
-                successor[r, :n_states] = -1
-            n_next = 0
-            for t in range(n):
-                r = group[t]
-                counter = (first + np.uint64(t)) * np.uint64(2 * d) + np.uint64(2 * j)
-                u = _uniform(keys[i], counter) * totals[r, n_states - 1]
-                s = _pick(totals[r], n_states, u)
-                cell, value, inside, shared, size = own[i, j], query[i, j], where[i, j], True, 0.0
-                if s > 0:
-                    cell = s - 1
-                    at = offset[j] + cell
-                    own_here = cell == own[i, j] and on_grid[i, j]
-                    v = _uniform(keys[i], counter + np.uint64(1))
-                    value = _value(low[at], high[at], count[at], step[j], scale[j], own_here, query[i, j], v)
-                    width = high[at] - low[at]
-                    inside = np.float32((value - low[at]) / width) if width > 0.0 else np.float32(0.0)
-                    shared = count[at] == 1
-                    if count[at] == 0:
-                        size = np.log(width) if width > 0.0 else 0.0
-                    elif not shared:
-                        size = np.log(np.float64(count[at] - own_here))
-                out[i, t, j] = value
-                mass = totals[r, s] - (totals[r, s - 1] if s > 0 else 0.0)
-                log_density[i, t] += np.log(mass / totals[r, n_states - 1]) - size
-                if shared and successor[r, s] >= 0:
-                    group[t] = successor[r, s]
-                    continue
-                if shared:
-                    successor[r, s] = n_next
-                told_next[n_next] = told[r]
-                _tell(j, cell, inside, s == 0, offset, slope_at, prefix, prefix_slope, prefix_kept, told_next[n_next])
-                changed_next[n_next] = changed[r] or s > 0
-                group[t] = n_next
-                n_next += 1
-            told, told_next = told_next, told
-            changed, changed_next = changed_next, changed
-            n_groups = n_next
+            if shared:
+                successor[r, s] = n_next
+            told_next[n_next] = told[r]
+            _tell(j, cell, inside, s == 0, cells, net, told_next[n_next])
+            used_next[n_next] = used[r] + (s > 0)
+            if bounds is not None:
+                spent_next[n_next] = spent[r] + (cost(j, drawn, asked.query[i, j], bounds) if s > 0 else 0.0)
+            member_next[n_next] = t
+            group[t] = n_next
+            n_next += 1
+        told, told_next = told_next, told
+        used, used_next = used_next, used
+        spent, spent_next = spent_next, spent
+        member, member_next = member_next, member
+        n_groups = n_next
 
 
-@numba.njit(cache=True, parallel=True)
-def _score(  # type: ignore[no-untyped-def]
-    offset, slope_at,
-    query_rows, query_slope, setting_rows, trunk, trunk_bias, prefix, prefix_slope, prefix_kept,
-    inner, inner_bias, outer, outer_bias,
-    settings, own, own_where, alone, stuck, cell, where, kept, out,
-):  # fmt: skip
-    n, d = own.shape
-    hidden, head, widest = prefix.shape[1], inner.shape[2], outer.shape[2]
-    for i in numba.prange(n):
-        last = _last_free(stuck[i])
-        told = _context(
-            own[i],
-            own_where[i],
-            settings[i],
-            offset,
-            slope_at,
-            query_rows,
-            query_slope,
-            setting_rows,
-            trunk,
-            trunk_bias,
-        )
-        h = np.empty(hidden, dtype=np.float32)
-        g = np.empty(head, dtype=np.float32)
-        logits = np.empty(widest, dtype=np.float32)
-        total = np.empty(widest)
+@numba.njit(cache=True, error_model="numpy", nogil=True)
+def _draw(low, high, cells, net, asked, bounds, rules, first, out, log_density):  # type: ignore[no-untyped-def]
+    for i in range(low, high):
+        last = _last_free(asked.stuck[i])
+        _draw_query(i, last, first, cells, net, asked, bounds, rules, out[i], log_density[i])
+
+
+@numba.njit(cache=True, error_model="numpy", nogil=True)
+def _score(low, high, cells, net, asked, cell, where, kept, out):  # type: ignore[no-untyped-def]
+    widest = net.outer_bias.shape[1]
+    share, powers, total = np.empty(widest), np.empty(widest, dtype=np.int32), np.empty(widest)
+    for i in range(low, high):
+        last = _last_free(asked.stuck[i])
+        told = _context(i, cells, net, asked).reshape(1, -1)
         changed = False
-        for j in range(d):
-            if not stuck[i, j]:
-                n_states = offset[j + 1] - offset[j] + 1
-                dead = own[i, j] + 1 if alone[i, j] else -1
-                _logits(told, inner[j], inner_bias[j], outer[j, :, :n_states], outer_bias[j, :n_states], h, g, logits)
-                _cumulate(logits, n_states, dead, j == last and not changed, total)
+        for j in range(cell.shape[1]):
+            if not asked.stuck[i, j]:
+                n_states = cells.offset[j + 1] - cells.offset[j] + 1
+                logits = _logits(told, j, n_states, net)
+                _open_all(i, j, n_states, j == last and not changed, asked, share)
+                _cumulate(logits[0], share, powers[:n_states], total)
                 s = 0 if kept[i, j] else cell[i, j] + 1
                 mass = total[s] - (total[s - 1] if s > 0 else 0.0)
                 out[i] += np.log(mass / total[n_states - 1]) if mass > 0.0 else -np.inf
                 changed = changed or s > 0
-            _tell(j, cell[i, j], where[i, j], kept[i, j], offset, slope_at, prefix, prefix_slope, prefix_kept, told)
+            _tell(j, cell[i, j], where[i, j], kept[i, j], cells, net, told[0])

@@ -1,0 +1,492 @@
+"""No answer breaks a constraint: random sets on every density, by the certificate and by a naive check of its own."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dicoflex import Constraints, DiCoFlex, Schema, explainer
+from dicoflex.errors import ConstraintError, QueryError
+from dicoflex.generators import GENERATORS
+from dicoflex.generators.base import Context
+from dicoflex.limits import Limits
+from dicoflex.streams import row_keys
+from dicoflex.verification import verify
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+ROWS = 10
+PLAN = {
+    ("mixed", "applicants"): 70,
+    ("mixed", "parcels"): 70,
+    ("maf", "applicants"): 16,
+    ("nice", "applicants"): 16,
+    ("realnvp", "applicants"): 16,
+    ("kde", "applicants"): 16,
+    ("kde", "parcels"): 16,
+}
+
+Row = dict[Any, Any]
+Get = Callable[[str, str], tuple[DiCoFlex, pd.DataFrame, pd.DataFrame]]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def few_candidates() -> Iterator[None]:
+    """`explain` chooses from fewer, as densities that were hardly trained take many rounds for each."""
+    with mock.patch.object(explainer, "CANDIDATES", 16):
+        yield
+
+
+# -- tables ------------------------------------------------------------------------------------------------------
+
+
+def make_parcels(n: int, seed: int) -> pd.DataFrame:
+    """Wide whole numbers, decimals in steps, narrow floats, missing values of every sort, names that are no words."""
+    rng = np.random.default_rng(seed)
+
+    def sparse(values: Any, dtype: str) -> Any:
+        found = pd.array(values, dtype=dtype)
+        found[rng.random(n) < 0.08] = pd.NA
+        return found
+
+    return pd.DataFrame(
+        {
+            "weight": rng.integers(0, 600, n).astype("int16"),
+            "fee": np.where(rng.random(n) < 0.08, np.nan, np.round(rng.integers(0, 120, n) * 0.05, 2)),
+            7: rng.choice(np.arange(1, 9) / 10, n).astype("float32"),
+            "depth": sparse(rng.normal(10, 3, n), "Float64"),
+            "stops": rng.poisson(4.0, n).astype("float64"),
+            "ok": sparse(rng.random(n) < 0.5, "boolean"),
+            "kind": sparse(rng.choice(["box", "tube", "bag"], n), "string"),
+            "size": rng.choice([1, 2, 3, 5], n),
+        }
+    )
+
+
+SIZES = [1, 2, 3, 5]
+
+
+def heavy(frame: pd.DataFrame) -> np.ndarray:
+    score = frame["weight"] / 300 + 0.4 * (frame["size"] > 2) + frame["stops"] / 8
+    return np.where(score > 1.7, "yes", "no")
+
+
+@pytest.fixture(scope="module")
+def get(
+    models: Callable[[str], DiCoFlex],
+    applicants: pd.DataFrame,
+    queries: pd.DataFrame,
+    quickly: Callable[..., DiCoFlex],
+) -> Get:
+    """A fitted model, its rows, and rows to ask for, by density and table."""
+    fitted: dict[str, DiCoFlex] = {}
+    table = make_parcels(320, seed=0)
+
+    def parcels(generator: str) -> DiCoFlex:
+        if generator not in fitted:
+            cells = {"generator_config": {"max_cells": 12}} if generator == "mixed" else {}
+            schema = Schema.infer(table, orders={"size": SIZES})
+            fitted[generator] = quickly(table, heavy(table), generator, schema=schema, **cells)
+        return fitted[generator]
+
+    def found(generator: str, name: str) -> tuple[DiCoFlex, pd.DataFrame, pd.DataFrame]:
+        if name == "parcels":
+            return parcels(generator), table, beyond(make_parcels(60, seed=1), weight=700, fee=0.07)
+        pool = pd.concat([queries, applicants.head(40)])
+        return models(generator), applicants, beyond(pool, gain=90_000.0, price=5.13)
+
+    return found
+
+
+def beyond(rows: pd.DataFrame, **values: float) -> pd.DataFrame:
+    """The rows, some with values that lie outside the limits or between the steps of what was seen."""
+    rows = rows.copy()
+    for name, value in values.items():
+        rows.loc[rows.index[:: len(values) + 5], name] = value
+    return rows
+
+
+# -- random sets ---------------------------------------------------------------------------------------------------
+
+Says = Callable[[Row], bool]
+
+
+def both(*values: Any) -> bool:
+    return all(value is not None for value in values)
+
+
+RULES: dict[str, dict[str, Says]] = {
+    "applicants": {
+        "age >= 30": lambda r: both(r["age"]) and r["age"] >= 30,
+        "if member == true then grade in ['a', 'b']": lambda r: not r["member"] or r["grade"] in ("a", "b"),
+        "if job == 'pilot' then age >= 25 and visits <= 6": lambda r: (
+            r["job"] != "pilot" or (both(r["age"]) and r["age"] >= 25 and r["visits"] <= 6)
+        ),
+        "gain <= 150 * price": lambda r: r["gain"] <= 150 * r["price"],
+        "visits * 8 <= age or age is missing": lambda r: r["age"] is None or r["visits"] * 8 <= r["age"],
+        "not (city == 'Rome' and area == 5)": lambda r: not (r["city"] == "Rome" and r["area"] == 5),
+        "grade >= 'b' or score < 0.5": lambda r: r["grade"] in ("b", "c", "d") or r["score"] < 0.5,
+        "price + visits != 12": lambda r: r["price"] + r["visits"] != 12,
+        "gain / price <= 120": lambda r: r["gain"] / r["price"] <= 120,
+        "score * score <= 4": lambda r: r["score"] * r["score"] <= 4,
+        "job is not missing or member == false": lambda r: r["job"] is not None or not r["member"],
+        "visits in [1, 2, 3, 4, 5]": lambda r: r["visits"] in (1, 2, 3, 4, 5),
+        "5 <= price < 22 and -3 < score": lambda r: 5 <= r["price"] < 22 and r["score"] > -3,
+    },
+    "parcels": {
+        "weight >= 40 * stops": lambda r: r["weight"] >= 40 * r["stops"],
+        "fee is missing or fee <= 5": lambda r: r["fee"] is None or r["fee"] <= 5,
+        "`7` * 10 <= stops + 6": lambda r: r[7] * 10 <= r["stops"] + 6,
+        "if kind == 'tube' then size <= 3": lambda r: r["kind"] != "tube" or r["size"] <= 3,
+        "not (fee > 1)": lambda r: r["fee"] is None or not r["fee"] > 1,
+        "ok is missing or ok == true or weight < 400": lambda r: (
+            r["ok"] is None or r["ok"] is True or r["weight"] < 400
+        ),
+        "depth > stops": lambda r: both(r["depth"]) and r["depth"] > r["stops"],
+        "kind in ['box', 'bag'] or size != 5": lambda r: r["kind"] in ("box", "bag") or r["size"] != 5,
+        "weight / (size_ + 1) >= 0".replace("size_", "stops"): lambda r: r["weight"] / (r["stops"] + 1) >= 0,
+    },
+}
+
+
+@dataclass
+class Wish:
+    """A random set as the fields of `Constraints`, in their JSON forms, and what its rules mean."""
+
+    fields: dict[str, Any] = field(default_factory=dict)
+    says: list[Says] = field(default_factory=list)
+
+
+class Maker:
+    """Random sets of constraints for a table, most of which leave something to change."""
+
+    def __init__(self, table: str, schema: Schema, frame: pd.DataFrame, seed: int) -> None:
+        self.table, self.schema, self.frame = table, schema, frame
+        self.rng = np.random.default_rng(seed)
+        self.numbers = [f.name for f in schema.features if f.is_number]
+        self.levels = [f.name for f in schema.features if not f.is_number]
+        self.ordered = [f.name for f in schema.features if f.is_number or f.kind.value == "ordinal"]
+
+    def wish(self) -> Wish:
+        kinds = ["frozen", "ranges", "increase", "decrease", "allowed", "forbidden", "transitions", "max_changes"]
+        kinds += ["rules", "steps", "cost"]
+        made = Wish()
+        for kind in self.rng.permutation(kinds)[: self.rng.choice([1, 2, 3, 4, 6], p=[0.3, 0.25, 0.2, 0.15, 0.1])]:
+            getattr(self, f"_{kind}")(made)
+        if self.rng.random() < 0.15:
+            made.fields["strict"] = True
+        return made
+
+    def pick(self, names: list[Any], most: int) -> list[Any]:
+        count = int(self.rng.integers(1, min(most, len(names)) + 1))
+        return [names[i] for i in self.rng.permutation(len(names))[:count]]
+
+    def seen(self, name: Any, count: int) -> list[Any]:
+        """Different values of a column, as plain Python values; None for missing."""
+        column = self.frame[name].sample(60, random_state=int(self.rng.integers(1_000_000)))
+        values = [plain(v) for v in column]
+        if column.dtype == np.float32:  # as a person would write them
+            values = [float(f"{v:.7g}") for v in values]
+        return list(dict.fromkeys(values))[:count]
+
+    def two(self, name: Any) -> tuple[float, float]:
+        present = [v for v in self.seen(name, 60) if v is not None]
+        low, high = np.quantile(present, np.sort(self.rng.choice([0, 0.1, 0.3, 0.7, 0.9, 1], 2, replace=False)))
+        return (float(low), float(high)) if self.rng.random() < 0.7 else (float(np.floor(low)), float(np.ceil(high)))
+
+    def _frozen(self, made: Wish) -> None:
+        made.fields["frozen"] = self.pick(list(self.schema.names), 4)
+
+    def _ranges(self, made: Wish) -> None:
+        made.fields["ranges"] = [[name, self._range(name)] for name in self.pick(self.numbers, 3)]
+
+    def _range(self, name: Any) -> Any:
+        low, high = self.two(name)
+        width = float(high - low) + 1
+        forms = [
+            (low, high),
+            (low, None),
+            (None, high),
+            {"relative": [-0.1, 0.25]},
+            {"relative": [0.0, 1.0]},
+            {"relative": [-0.5, None]},
+            {"delta": [-width, width / 3]},
+            {"delta": [0, 5]},
+            [{"delta": [-width, width]}, (low, high)],
+        ]
+        return forms[self.rng.integers(len(forms))]
+
+    def _increase(self, made: Wish) -> None:
+        made.fields["increase"] = [n for n in self.pick(self.ordered, 3) if n not in made.fields.get("decrease", ())]
+
+    def _decrease(self, made: Wish) -> None:
+        made.fields["decrease"] = [n for n in self.pick(self.ordered, 3) if n not in made.fields.get("increase", ())]
+
+    def _allowed(self, made: Wish) -> None:
+        made.fields["allowed"] = [
+            [name, self.seen(name, int(self.rng.integers(2, 8)))] for name in self.pick(list(self.schema.names), 3)
+        ]
+
+    def _forbidden(self, made: Wish) -> None:
+        taken = dict(made.fields.get("allowed", ()))
+        made.fields["forbidden"] = [
+            [name, found]
+            for name in self.pick(list(self.schema.names), 3)
+            if (found := [v for v in self.seen(name, int(self.rng.integers(1, 4))) if v not in taken.get(name, ())])
+        ]
+
+    def _transitions(self, made: Wish) -> None:
+        moves = {}
+        for name in self.pick(self.levels, 2):
+            states = self.seen(name, 9)
+            moves[name] = [[origin, self.pick(states, 2)] for origin in self.pick(states, 2)]
+        made.fields["transitions"] = list(moves.items())
+
+    def _max_changes(self, made: Wish) -> None:
+        made.fields["max_changes"] = int(self.rng.integers(1, 5))
+
+    def _rules(self, made: Wish) -> None:
+        known = RULES[self.table]
+        made.fields["rules"] = self.pick(list(known), 2)
+        made.says = [known[text] for text in made.fields["rules"]]
+
+    def _steps(self, made: Wish) -> None:
+        steps = {name: [2, 3, 5] if self.schema[name].is_whole else [0.1, 0.25, 0.5] for name in self.numbers}
+        taken = dict(made.fields.get("allowed", ()))
+        made.fields["steps"] = [
+            [n, float(self.rng.choice(steps[n]))] for n in self.pick(self.numbers, 2) if n not in taken
+        ]
+
+    def _cost(self, made: Wish) -> None:
+        costs = []
+        for name in self.pick(list(self.schema.names), 4):
+            unit = name in self.numbers and self.rng.random() < 0.5
+            spread = float(self.frame[name].std()) if unit else 1.0
+            costs.append([name, {"per_unit": 1 / spread} if unit else float(self.rng.integers(1, 4))])
+        made.fields["cost"] = costs
+        if self.rng.random() < 0.8:
+            made.fields["max_cost"] = float(self.rng.choice([1.0, 2.5, 4.0]))
+
+
+# -- a naive check, straight from what each constraint means -----------------------------------------------------------
+
+
+def plain(value: Any) -> Any:
+    """A cell as a plain Python value; None where it is missing."""
+    if pd.isna(value):
+        return None
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def rows_of(frame: pd.DataFrame) -> list[Row]:
+    columns = {name: [plain(v) for v in frame[name]] for name in frame.columns}
+    return [{name: column[i] for name, column in columns.items()} for i in range(len(frame))]
+
+
+def stored(column: pd.Series, values: Any) -> Any:
+    """Listed numbers as the column holds them: 0.1 is another number in 32 bits."""
+    narrow = column.dtype == np.float32 and isinstance(values, list)
+    return [v if v is None else float(np.float32(v)) for v in values] if narrow else values
+
+
+class Naive:
+    """Which constraints a row breaks, by plain words."""
+
+    def __init__(self, wish: Wish, frame: pd.DataFrame, orders: dict[Any, list[Any]]) -> None:
+        self.given, self.says, self.frame, self.orders = wish.fields, wish.says, frame, orders
+        self.strict = bool(wish.fields.get("strict"))
+
+    def broken(self, query: Row, answer: Row) -> list[str]:
+        changed = [n for n in query if query[n] != answer[n]]
+        wrong = [f"frozen {n}" for n in self.given.get("frozen", ()) if not same_bits(query[n], answer[n])]
+        for kind in ("ranges", "allowed", "forbidden", "transitions", "steps"):
+            for name, given in self.given.get(kind, ()):
+                listed = stored(self.frame[name], given) if kind in ("allowed", "forbidden") else given
+                if not getattr(self, f"_{kind}")(listed, query[name], answer[name]):
+                    wrong.append(f"{kind} {name}")
+        for kind, sign in (("increase", 1), ("decrease", -1)):
+            for name in self.given.get(kind, ()):
+                if name in changed and not self._moved(name, query[name], answer[name], sign):
+                    wrong.append(f"{kind} {name}")
+        if len(changed) > self.given.get("max_changes", math.inf):
+            wrong.append("max_changes")
+        if self._cost(query, answer, changed) > self.given.get("max_cost", math.inf) + 1e-8:
+            wrong.append("max_cost")
+        return wrong + ["rule" for says in self.says if not says(answer)]
+
+    def _ranges(self, given: Any, query: Any, answer: Any) -> bool:
+        parts = given if isinstance(given, list) else [given]
+        return all(self._range(part, query, answer) for part in parts)
+
+    def _range(self, given: Any, query: Any, answer: Any) -> bool:
+        absolute = isinstance(given, tuple)
+        if query == answer and (not self.strict or (query is None and not absolute)):
+            return True
+        if answer is None or (query is None and not absolute):
+            return False
+        low, high = given if absolute else next(iter(given.values()))
+        base, unit = (0.0, 1.0) if absolute else (query, abs(query) if "relative" in given else 1.0)
+        room = 0.0 if absolute else 1e-12 * (abs(query) + 1)
+        above = low is None or base + low * unit - room <= answer
+        return above and (high is None or answer <= base + high * unit + room)
+
+    def _allowed(self, given: Any, query: Any, answer: Any) -> bool:
+        return self._is_free(query, answer) or answer in given
+
+    def _forbidden(self, given: Any, query: Any, answer: Any) -> bool:
+        return self._is_free(query, answer) or answer not in given
+
+    def _is_free(self, query: Any, answer: Any) -> bool:
+        return query == answer and not self.strict
+
+    def _transitions(self, given: Any, query: Any, answer: Any) -> bool:
+        return query == answer or all(answer in ends for origin, ends in given if origin == query)
+
+    def _steps(self, step: float, query: Any, answer: Any) -> bool:
+        if query == answer:
+            return True
+        return answer is not None and abs(answer / step - round(answer / step)) < 1e-6
+
+    def _moved(self, name: Any, query: Any, answer: Any, sign: int) -> bool:
+        if query is None or answer is None:
+            return False
+        order = self.orders.get(name)
+        before, after = (query, answer) if order is None else (order.index(query), order.index(answer))
+        return sign * (after - before) > 0
+
+    def _cost(self, query: Row, answer: Row, changed: list[Any]) -> float:
+        total = 0.0
+        for name, weight in self.given.get("cost", ()):
+            if name in changed and isinstance(weight, dict):
+                known = query[name] is not None and answer[name] is not None
+                total += weight["per_unit"] * (abs(answer[name] - query[name]) if known else 1.0)
+            elif name in changed:
+                total += weight
+        return total
+
+
+def same_bits(one: Any, other: Any) -> bool:
+    if isinstance(one, float) and isinstance(other, float):
+        return struct.pack("d", one) == struct.pack("d", other)
+    return type(one) is type(other) and one == other
+
+
+# -- every density ---------------------------------------------------------------------------------------------------
+
+ORDERS: dict[str, dict[Any, list[Any]]] = {"applicants": {"grade": list("abcd")}, "parcels": {"size": SIZES}}
+
+
+@dataclass
+class Tally:
+    """What became of the cases: a query with a set is one."""
+
+    cases: int = 0
+    answered: int = 0
+    draws: int = 0
+
+
+def ask(model: DiCoFlex, rows: pd.DataFrame, wish: Wish, naive: Naive, tally: Tally) -> None:
+    """Put one set to some rows, by `explain` and `sample`, and check all that comes back."""
+    tally.cases += len(rows)
+    try:
+        bound = Constraints(**wish.fields)
+        cfs = model.explain(rows, constraints=bound, n=4, random_state=tally.cases)
+    except (ConstraintError, QueryError):
+        return
+    verdicts = cfs.verify()
+    assert verdicts["holds"].all(), (wish.fields, verdicts[~verdicts["holds"]])
+    check(naive, rows, cfs.frame, cfs.positions)
+    got = np.bincount(cfs.positions, minlength=len(rows))
+    short = cfs.shortfall.set_index("row")
+    assert short["got"].to_dict() == {i: got[i] for i in range(len(rows)) if got[i] < 4}
+    assert (short["reason"].str.len() > 20).all()
+    assert np.isfinite(cfs.info["log_density"]).all() or model.generator == "kde"
+    able = np.flatnonzero(got)
+    tally.answered += len(able)
+    if len(able):
+        draws = model.sample(rows.iloc[able], constraints=bound, n=6, random_state=tally.cases)
+        positions = np.repeat(able, 6)
+        assert len(draws) == len(positions)
+        assert verify(rows, draws, positions, bound, model.schema_)["holds"].all(), wish.fields
+        check(naive, rows, draws, positions)
+        tally.draws += len(draws)
+
+
+def check(naive: Naive, rows: pd.DataFrame, frame: pd.DataFrame, positions: np.ndarray) -> None:
+    before = rows_of(rows)
+    for place, answer in zip(positions, rows_of(frame), strict=True):
+        assert not naive.broken(before[place], answer), (naive.given, before[place], answer)
+        assert before[place] != answer
+
+
+@pytest.mark.parametrize(("generator", "table"), PLAN)
+def test_no_answer_and_no_draw_breaks_a_constraint(generator: str, table: str, get: Get) -> None:
+    model, train, pool = get(generator, table)
+    maker = Maker(table, model.schema_, train, seed=len(generator))
+    tally = Tally()
+    for _ in range(PLAN[generator, table]):
+        rows = pool.sample(ROWS, random_state=tally.cases).reset_index(drop=True)
+        wish = maker.wish()
+        ask(model, rows, wish, Naive(wish, train, ORDERS[table]), tally)
+    assert tally.cases == ROWS * PLAN[generator, table]
+    assert tally.answered > 0.6 * tally.cases
+    print(generator, table, tally)
+
+
+def test_the_plan_has_enough_cases() -> None:
+    assert ROWS * sum(PLAN.values()) >= 2000
+    assert {generator for generator, _ in PLAN} == set(GENERATORS)
+
+
+# -- before anything is dropped ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("table", ["applicants", "parcels"])
+def test_what_the_default_density_draws_breaks_nothing_but_rules(table: str, get: Get) -> None:
+    """Not even before the draws that break a rule are dropped."""
+    model, train, pool = get("mixed", table)
+    maker = Maker(table, model.schema_, train, seed=99)
+    drawn = 0
+    for number in range(60):
+        wish = maker.wish()
+        rows = pool.sample(ROWS, random_state=number).reset_index(drop=True)
+        try:
+            bound = Constraints(**wish.fields)
+            model.schema_.check_constraints(bound)
+        except ConstraintError:
+            continue
+        values, own, which, limits = raw_draws(model, rows, bound, n=12)
+        wrong = limits.broken(values, own, which)
+        assert not wrong.any(), (wish.fields, limits.take(which[wrong]), values[wrong], own[wrong])
+        drawn += len(values)
+    assert drawn > 3000
+
+
+def raw_draws(
+    model: DiCoFlex, rows: pd.DataFrame, bound: Constraints, n: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, Limits]:
+    """Draws straight from the density, the rows that they belong to, and the limits without the rules."""
+    encoding = model.encoding_
+    _, values = encoding.conform(rows)
+    mask = np.tile(model.schema_.mask(list(bound.frozen)), (len(rows), 1))
+    limits = Limits.build(bound, encoding, values, mask)
+    able = np.array([reason is None for reason in limits.reasons])
+    values, limits = values[able], limits.take(able)
+    context = Context(values, np.zeros(len(values), dtype=np.int64), np.full(len(values), 0.25), limits.frozen,
+                      np.zeros(len(values)))  # fmt: skip
+    drawn, density = model.generator_.sample(context, n, row_keys(values, 0), 0, limits)
+    assert density is None or np.isfinite(density).all()
+    which = np.repeat(np.arange(len(values)), n)
+    found, own = drawn.reshape(len(which), values.shape[1]), values[which]
+    found = np.where(encoding.differs(found, own), encoding.snap(found), own)
+    plain_bound = bound.model_copy(update={"rules": ()})
+    without = Limits.build(Constraints(**plain_bound.model_dump()), encoding, values, limits.frozen)
+    return found, own, which, without
