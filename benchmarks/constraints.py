@@ -53,6 +53,8 @@ def fitted(cell: Cell, task: Task, cache: Path) -> DiCoFlex:
     if not path.exists():
         print("fit …", flush=True)
         explainer = quality.build(cell, task.data)
+        if cell.quick:
+            explainer.set_params(training={"epochs": 2, "min_steps": 150})
         explainer.fit(task.data.X_train, task.labels, predict_proba=task.black_box.predict_proba)
         cache.mkdir(parents=True, exist_ok=True)
         explainer.save(path)

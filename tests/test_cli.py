@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,7 +14,7 @@ import pandas as pd
 import pytest
 from threadpoolctl import threadpool_limits
 
-from dicoflex import cli, surrogate
+from dicoflex import cli, streaming, surrogate
 from dicoflex.counterfactuals import Counterfactuals
 from dicoflex.explainer import load
 from dicoflex.schema import Schema
@@ -263,7 +264,7 @@ def test_constraints_of_the_schema_bind_are_shown_and_can_be_lifted(
     assert cli.main([*ask, "--override", "age,rules:age <= 80", "--out", str(tmp_path / "free.json")]) == 0
     bound, free = (json.loads((tmp_path / f"{n}.json").read_text())["settings"] for n in ("bound", "free"))
     assert bound["constraints"] == {"frozen": ["zone"], "increase": ["age"], "rules": ["age <= 80"]}
-    assert free["constraints"] == {"frozen": ["zone"]}
+    assert free["constraints"] == {"frozen": ["zone"], "override": ["age", "rules:age <= 80"]}
 
 
 def test_schema_writes_constraints_along_and_checks_them(
@@ -477,3 +478,18 @@ def refused(capsys: pytest.CaptureFixture[str], words: str) -> None:
     assert words in said.err
     assert "Traceback" not in said.err
     assert said.out == ""
+
+
+def test_a_large_parquet_file_is_fitted_on_a_sample(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table().assign(number=range(ROWS)).to_parquet(tmp_path / "rows.parquet")
+    monkeypatch.setattr(surrogate.Perceptron, "STEPS", 200)
+    monkeypatch.setattr(streaming, "MOST_ROWS", 120)
+    monkeypatch.setattr(streaming, "sample_parquet", partial(streaming.sample_parquet, most_rows=120))
+    code = fit(tmp_path, "--drop", "number", "--max-seconds", "1", "--seed", "0", data="rows.parquet")
+    assert code == 0
+    assert "learning from 120 of them" in " ".join(capsys.readouterr().err.split())
+    model = load(tmp_path / "m.dicoflex")
+    assert model.report_["rows"] == 120
+    assert model.schema_.names == ["age", "zone", "job", "rate"]

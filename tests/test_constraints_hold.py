@@ -332,11 +332,12 @@ class Naive:
             return True
         if answer is None or (query is None and not absolute):
             return False
-        low, high = given if absolute else next(iter(given.values()))
+        ends = given if absolute else next(iter(given.values()))
         base, unit = (0.0, 1.0) if absolute else (query, abs(query) if "relative" in given else 1.0)
-        room = 0.0 if absolute else 1e-12 * (abs(query) + 1)
-        above = low is None or base + low * unit - room <= answer
-        return above and (high is None or answer <= base + high * unit + room)
+        low, high = ((None, 0.0) if end is None else (base + end * unit, abs(base) + abs(end * unit)) for end in ends)
+        room = 0.0 if absolute else 1e-12
+        above = low[0] is None or low[0] - room * low[1] <= answer
+        return above and (high[0] is None or answer <= high[0] + room * high[1])
 
     def _allowed(self, given: Any, query: Any, answer: Any) -> bool:
         return self._is_free(query, answer) or answer in given
@@ -408,7 +409,7 @@ def ask(model: DiCoFlex, rows: pd.DataFrame, wish: Wish, naive: Naive, tally: Ta
     short = cfs.shortfall.set_index("row")
     assert short["got"].to_dict() == {i: got[i] for i in range(len(rows)) if got[i] < 4}
     assert (short["reason"].str.len() > 20).all()
-    assert np.isfinite(cfs.info["log_density"]).all() or model.generator == "kde"
+    assert np.isfinite(cfs.info["log_density"]).all()
     able = np.flatnonzero(got)
     tally.answered += len(able)
     if len(able):
@@ -438,7 +439,6 @@ def test_no_answer_and_no_draw_breaks_a_constraint(generator: str, table: str, g
         ask(model, rows, wish, Naive(wish, train, ORDERS[table]), tally)
     assert tally.cases == ROWS * PLAN[generator, table]
     assert tally.answered > 0.6 * tally.cases
-    print(generator, table, tally)
 
 
 def test_the_plan_has_enough_cases() -> None:
@@ -463,17 +463,53 @@ def test_what_the_default_density_draws_breaks_nothing_but_rules(table: str, get
             model.schema_.check_constraints(bound)
         except ConstraintError:
             continue
-        values, own, which, limits = raw_draws(model, rows, bound, n=12)
-        wrong = limits.broken(values, own, which)
-        assert not wrong.any(), (wish.fields, limits.take(which[wrong]), values[wrong], own[wrong])
-        drawn += len(values)
+        raw = raw_draws(model, rows, bound, n=12)
+        assert not raw.broken.any(), (wish.fields, raw.values[raw.broken], raw.own[raw.broken])
+        assert np.isfinite(raw.density).all()
+        drawn += len(raw.values)
     assert drawn > 3000
 
 
-def raw_draws(
-    model: DiCoFlex, rows: pd.DataFrame, bound: Constraints, n: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, Limits]:
-    """Draws straight from the density, the rows that they belong to, and the limits without the rules."""
+LATE: dict[str, Says] = {
+    "visits in [1, 2, 3]": lambda r: r["visits"] in (1, 2, 3),
+    "if member == true then grade in ['a', 'b']": lambda r: not r["member"] or r["grade"] in ("a", "b"),
+    "area == 2": lambda r: r["area"] == 2,
+}
+
+
+@pytest.mark.parametrize("budget", [None, 1, 2])
+@pytest.mark.parametrize("rule", LATE)
+def test_the_default_density_looks_ahead_to_what_a_rule_needs(rule: str, budget: int | None, get: Get) -> None:
+    """Hardly a draw is lost, though it is late features that have to make many of these queries obey."""
+    model, _, pool = get("mixed", "applicants")
+    raw = raw_draws(model, pool.reset_index(drop=True), Constraints(rules=[rule], max_changes=budget), n=20)
+    own, obey = (
+        np.mean([LATE[rule](row) for row in rows_of(frame)]) for frame in (pool, model.encoding_.decode(raw.values))
+    )
+    assert own < 0.85
+    assert obey > 0.95
+
+
+@dataclass
+class Raw:
+    """Draws straight from the density, their log densities, and what they are judged by.
+
+    own: each draw's query. which: its number among the queries. limits: those of the set without its rules.
+    """
+
+    values: np.ndarray
+    density: np.ndarray
+    own: np.ndarray
+    which: np.ndarray
+    limits: Limits
+
+    @property
+    def broken(self) -> np.ndarray:
+        return self.limits.broken(self.values, self.own, self.which)
+
+
+def raw_draws(model: DiCoFlex, rows: pd.DataFrame, bound: Constraints, n: int) -> Raw:
+    """`n` draws for each row that the set leaves a chance."""
     encoding = model.encoding_
     _, values = encoding.conform(rows)
     mask = np.tile(model.schema_.mask(list(bound.frozen)), (len(rows), 1))
@@ -483,10 +519,108 @@ def raw_draws(
     context = Context(values, np.zeros(len(values), dtype=np.int64), np.full(len(values), 0.25), limits.frozen,
                       np.zeros(len(values)))  # fmt: skip
     drawn, density = model.generator_.sample(context, n, row_keys(values, 0), 0, limits)
-    assert density is None or np.isfinite(density).all()
+    assert density is not None
     which = np.repeat(np.arange(len(values)), n)
     found, own = drawn.reshape(len(which), values.shape[1]), values[which]
     found = np.where(encoding.differs(found, own), encoding.snap(found), own)
-    plain_bound = bound.model_copy(update={"rules": ()})
-    without = Limits.build(Constraints(**plain_bound.model_dump()), encoding, values, limits.frozen)
-    return found, own, which, without
+    free = Constraints(**{k: v for k, v in bound.model_dump().items() if k != "rules"})
+    return Raw(found, density.reshape(-1), own, which, Limits.build(free, encoding, values, limits.frozen))
+
+
+# -- the same rows again, however they are asked for -------------------------------------------------------------------
+
+WISHES = {
+    "applicants": {
+        "frozen": ["city"],
+        "ranges": {"gain": {"relative": [-0.5, 1.0]}, "age": {"delta": [-10, 20]}},
+        "increase": ["grade"],
+        "forbidden": {"visits": [2, 3]},
+        "max_changes": 4,
+        "rules": ["visits * 8 <= age or age is missing"],
+    },
+    "parcels": {
+        "steps": {"fee": 0.25, "weight": 5},
+        "allowed": {"kind": ["box", "bag"]},
+        "cost": {"weight": {"per_unit": 0.01}, "stops": 1, "ok": 2},
+        "max_cost": 3,
+        "rules": ["not (fee > 4)"],
+    },
+}
+
+
+@pytest.mark.parametrize(("generator", "table"), PLAN)
+def test_batching_changes_nothing_under_constraints(generator: str, table: str, get: Get) -> None:
+    model, _, pool = get(generator, table)
+    rows = pool.sample(ROWS, random_state=5).reset_index(drop=True)
+    given: dict[str, Any] = {"constraints": WISHES[table], "n": 3, "random_state": 3}
+    together = model.explain(rows, **given)
+    again = model.explain(rows, **given)
+    pd.testing.assert_frame_equal(together.frame, again.frame)
+    pd.testing.assert_frame_equal(together.info, again.info)
+    assert len(together) > ROWS
+    answered = np.unique(together.positions)
+    parts = [model.explain(rows.iloc[[i]], **given) for i in answered]
+    pd.testing.assert_frame_equal(together.frame, pd.concat([part.frame for part in parts]))
+    draws = model.sample(rows.iloc[answered], **given)
+    parts = [model.sample(rows.iloc[some], **given) for some in np.array_split(answered, 3)]
+    pd.testing.assert_frame_equal(draws, pd.concat(parts))
+
+
+def test_another_seed_gives_other_rows_under_constraints(get: Get) -> None:
+    model, _, pool = get("mixed", "parcels")
+    one, other = (model.sample(pool.head(4), constraints=WISHES["parcels"], n=8, random_state=i) for i in (0, 1))
+    assert not one.equals(other)
+
+
+# -- the density of restricted draws -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def tiny(quickly: Callable[..., DiCoFlex]) -> DiCoFlex:
+    """A table whose rows can be counted: whole numbers in runs of several, cents, levels."""
+    rng = np.random.default_rng(0)
+    n = 300
+    frame = pd.DataFrame(
+        {
+            "count": rng.integers(0, 30, n),
+            "tag": rng.choice(["a", "b", "c"], n),
+            "cents": np.round(rng.integers(0, 12, n) * 0.05, 2),
+            "on": rng.random(n) < 0.5,
+        }
+    )
+    labels = np.where(frame["count"] + 10 * frame["on"] > 18, "yes", "no")
+    schema = Schema.infer(frame, limits={"count": (0, 31), "cents": (0, 0.6)})
+    return quickly(frame, labels, schema=schema, generator_config={"max_cells": 4})
+
+
+TINY: dict[str, dict[str, Any]] = {
+    "levels and budget": {"allowed": {"tag": ["a", "b"]}, "max_changes": 2},
+    "a cut run": {"ranges": {"count": (7, 19), "cents": (0.1, 0.5)}, "increase": ["cents"]},
+    "gaps in a run": {"forbidden": {"count": [3, 8, 12, 13, 21, 40], "cents": [0.1, 0.3]}},
+    "points": {"steps": {"count": 3}, "allowed": {"cents": [0.05, 0.2, 0.25, 0.55]}},
+    "a purse": {"cost": {"count": {"per_unit": 1}, "tag": 2, "on": 1}, "max_cost": 4},
+    "has to change": {"ranges": {"count": (0, 9)}, "strict": True, "max_changes": 2},
+    "a rule": {"rules": ["if on == true then count <= 9", "count >= 20 * cents"]},
+}
+
+
+@pytest.mark.parametrize("case", TINY)
+def test_restricted_draws_come_as_often_as_their_density_says(case: str, tiny: DiCoFlex) -> None:
+    rows = pd.DataFrame({"count": [12], "tag": ["b"], "cents": [0.2], "on": [True]})
+    draws = 40_000
+    raw = raw_draws(tiny, rows, Constraints(**TINY[case]), n=draws)
+    assert not raw.broken.any()
+    _, first, number, count = np.unique(raw.values, axis=0, return_index=True, return_inverse=True, return_counts=True)
+    np.testing.assert_allclose(raw.density, raw.density[first][number.ravel()], rtol=1e-9)
+    expected = np.exp(raw.density[first])
+    assert len(expected) > 20
+    assert 0.97 < expected.sum() < 1 + 1e-9
+    assert (np.abs(count - draws * expected) < 5.5 * np.sqrt(draws * expected) + 1).all()
+
+
+def test_all_that_is_allowed_is_drawn(tiny: DiCoFlex) -> None:
+    """Every number of a run but the forbidden ones and the query's own."""
+    rows = pd.DataFrame({"count": [12], "tag": ["b"], "cents": [0.2], "on": [True]})
+    bound = Constraints(frozen=["tag", "cents", "on"], forbidden={"count": [0, 8, 13, 31]}, ranges={"count": (0, 25)})
+    raw = raw_draws(tiny, rows, bound, n=4000)
+    assert set(raw.values[:, 0]) == set(range(26)) - {0, 8, 12, 13}

@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
+from dicoflex.constraints import Constraints
 from dicoflex.counterfactuals import Counterfactuals
 from dicoflex.errors import QueryError, UserError
 from dicoflex.schema import Schema
@@ -155,6 +156,24 @@ def test_json_holds_everything() -> None:
         "probability": None,
     }
     assert data["queries"][1]["values"]["children"] is None
+
+
+def test_verdicts_come_from_the_values_shown() -> None:
+    """Whoever made the rows: the check knows them, the queries and the constraints alone."""
+    bound = Constraints(frozen=["owner"], increase=["age"], max_changes=4)
+    cfs = make([(0, 2), (0, 1), (1, 3)], constraints=bound)
+    verdicts = cfs.verify()
+    assert verdicts.columns.tolist() == ["row", "cf", "constraint", "holds"]
+    assert len(verdicts) == 3 * 4
+    broken = verdicts[~verdicts["holds"]][["row", "cf", "constraint"]].to_numpy().tolist()
+    assert broken == [[0, 1, "frozen owner"], [0, 1, "max_changes 4"], [1, 0, "increase age"], [1, 0, "max_changes 4"]]
+    assert strict(cfs.to_json())["verdicts"] == verdicts.to_dict("records")
+
+
+def test_without_constraints_the_schema_alone_is_verified() -> None:
+    cfs = make([(0, 2)])
+    assert cfs.constraints == Constraints()
+    assert cfs.verify()["constraint"].tolist() == ["schema"]
 
 
 def test_json_takes_numpy_labels_and_column_names_that_collide() -> None:

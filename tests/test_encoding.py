@@ -154,7 +154,8 @@ def test_decode_undoes_encode(frame: pd.DataFrame) -> None:
 @given(frames())
 def test_conform_changes_no_bit(frame: pd.DataFrame) -> None:
     encoding, before = fitted(frame), frame.copy()
-    conformed = encoding.conform(frame[frame.columns[::-1]])
+    conformed, values = encoding.conform(frame[frame.columns[::-1]])
+    np.testing.assert_array_equal(values, encoding.encode(frame))
     assert_same(conformed, frame)
     assert bits(conformed) == bits(frame)
     assert_same(frame, before)
@@ -203,14 +204,14 @@ def test_from_reals_of_anything_is_a_row_of_the_schema(frame: pd.DataFrame, seed
 def test_negative_zero_and_bits_of_missing_stay() -> None:
     odd_nan = np.array([0x7FF8000000000123, 0xFFF8000000000000], dtype=np.uint64).view(np.float64)
     frame = pd.DataFrame({"a": np.array([-0.0, 0.0, 0.5, *odd_nan])})
-    assert bits(fitted(frame).conform(frame)) == bits(frame)
+    assert bits(fitted(frame).conform(frame)[0]) == bits(frame)
 
 
 def test_conform_gives_a_copy() -> None:
     frame = pd.DataFrame(
         {"a": [0.5, 1.5], "b": pd.array([1, 2], dtype="Int64"), "c": pd.Series(["x", "y"], dtype=object)}
     )
-    conformed = fitted(frame).conform(frame)
+    conformed, _ = fitted(frame).conform(frame)
     conformed.iloc[0] = [9.5, 9, "z"]
     assert frame.iloc[0].tolist() == [0.5, 1, "x"]
 
@@ -233,7 +234,7 @@ def test_no_rows_and_one_row() -> None:
     frame = pd.DataFrame({"a": [1, 2], "b": ["x", None], "c": pd.Categorical([1, 2])})
     encoding = fitted(frame)
     assert encoding.encode(frame.iloc[:0]).shape == (0, 3)
-    assert_same(encoding.conform(frame.iloc[:0]), frame.iloc[:0])
+    assert_same(encoding.conform(frame.iloc[:0])[0], frame.iloc[:0])
     assert_same(encoding.decode(np.empty((0, 3)), frame.index[:0]), frame.iloc[:0])
     assert_same(encoding.decode(encoding.encode(frame.iloc[1:]), frame.index[1:]), frame.iloc[1:])
 
@@ -297,7 +298,7 @@ CASTS: dict[str, tuple[pd.Series, pd.Series]] = {
 def test_dtypes_that_cast_are_taken(case: str) -> None:
     column, query = CASTS[case]
     train, rows = pd.DataFrame({"a": column}), pd.DataFrame({"a": query}).set_axis([4, 4])
-    conformed = fitted(train).conform(rows)["a"]
+    conformed = fitted(train).conform(rows)[0]["a"]
     assert conformed.dtype == column.dtype
     assert conformed.index.tolist() == [4, 4]
     if isinstance(column.dtype, pd.CategoricalDtype):
@@ -311,8 +312,8 @@ def test_queries_beyond_the_seen_range_are_taken_as_they_are() -> None:
     rows = pd.DataFrame({"wage": [-1e6, 99.25], "age": [-5, 1000]})
     encoding = fitted(train)
     np.testing.assert_array_equal(encoding.encode(rows), [[-5.0, -1e6], [1000.0, 99.25]])
-    assert_same(encoding.conform(rows), rows[["age", "wage"]])
-    assert_same(encoding.conform(rows.astype({"age": float})), rows[["age", "wage"]])
+    assert_same(encoding.conform(rows)[0], rows[["age", "wage"]])
+    assert_same(encoding.conform(rows.astype({"age": float}))[0], rows[["age", "wage"]])
 
 
 def test_equal_values_are_told_apart_only_where_training_did() -> None:
@@ -481,3 +482,18 @@ def test_parts_and_reals_agree_on_distance() -> None:
     parts, reals = encoding.parts(values), encoding.to_reals(values).astype(np.float64)
     by_parts = 2.0 * (parts.codes[0] != parts.codes).sum(axis=1) + ((parts.numbers[0] - parts.numbers) ** 2).sum(axis=1)
     np.testing.assert_allclose(by_parts, ((reals[0] - reals) ** 2).sum(axis=1), rtol=1e-5)
+
+
+def test_values_are_encoded_alike_whether_few_or_many() -> None:
+    frame = pd.DataFrame({"n": [1, 2, 3, 4] * 20, "x": [0.5, 1.5, np.nan, 2.0] * 20, "c": ["a", "b", None, "a"] * 20})
+    encoding = fitted(frame)
+    many = encoding.encode(frame)
+    few = np.concatenate([encoding.encode(frame.iloc[i : i + 4]) for i in range(0, len(frame), 4)])
+    np.testing.assert_array_equal(many, few)
+
+
+def test_what_conforms_is_encoded_as_the_dtype_holds_it() -> None:
+    frame = pd.DataFrame({"x": np.array([0.1, 0.2, 0.7], dtype=np.float32)})
+    conformed, values = fitted(frame).conform(pd.DataFrame({"x": [0.3]}))
+    assert conformed["x"].dtype == np.float32
+    assert values[0, 0] == np.float64(np.float32(0.3))

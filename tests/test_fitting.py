@@ -15,12 +15,13 @@ from pydantic import ValidationError
 from dicoflex import DiCoFlex, fitting
 from dicoflex.black_box import BlackBox
 from dicoflex.encoding import Encoding
-from dicoflex.errors import DataError
-from dicoflex.fitting import FitConfig, Fitted, Setting, fit_judged, fit_plain
+from dicoflex.errors import DataError, SchemaError
+from dicoflex.fitting import FitConfig, Fitted, Setting, fit_judged, fit_plain, take_rows
 from dicoflex.generators import get
 from dicoflex.generators.base import Table
 from dicoflex.progress import Progress
 from dicoflex.schema import Schema
+from dicoflex.streams import row_keys
 from dicoflex.training import History, Lesson, TrainingConfig
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -135,6 +136,42 @@ def test_more_anchors_than_allowed_are_thinned(table: Table, lessons: list[Lesso
     assert {len(np.unique(part.anchor)) for part in lessons[0].parts} <= set(range(30, 51))
 
 
+def rare(table: Table) -> Table:
+    """The table with one class in twenty rows: those with the greatest `a`."""
+    labels = (table.values[:, 0] >= np.sort(table.values[:, 0])[-N // 20]).astype(np.int64)
+    return Table(table.encoding, table.values, labels, 2)
+
+
+def test_judged_anchors_are_balanced_over_the_classes(table: Table, lessons: list[Lesson]) -> None:
+    """Half by the classes' shares, half evenly; the paper's way takes the rows as they are."""
+    few = rare(table)
+    fit_judged(make_setting(few, passes=1), None, None)
+    fit_plain(make_setting(few, "maf", passes=1))
+    balanced, plain = (np.concatenate([part.target for part in lesson.parts]) for lesson in lessons)
+    assert 0.15 < (balanced == 0).mean() < 0.4
+    assert (plain == 0).mean() < 0.08
+
+
+@pytest.mark.parametrize("n", [1, 30, 400, 1500])
+def test_balanced_rows_are_spread_evenly(n: int) -> None:
+    labels = np.repeat([0, 1, 2], [300, 90, 0]).astype(np.int64)
+    found = fitting._balanced(labels, np.arange(390), 3, n, np.random.default_rng(0))
+    counts = np.bincount(labels[found], minlength=3)
+    assert n <= len(found) <= n + 1
+    assert counts[2] == 0
+    assert counts[1] == np.ceil(n * (0.5 * 90 / 390 + 0.25))
+    for label in (0, 1):
+        times = np.bincount(found[labels[found] == label], minlength=390)[labels == label]
+        assert times.max() - times.min() <= 1
+
+
+def test_of_many_neighbours_some_are_taken(table: Table, lessons: list[Lesson]) -> None:
+    fit_judged(make_setting(table, passes=1, k=24, each=2), None, None)
+    taken = np.concatenate([part.anchor for part in lessons[0].parts])
+    assert np.unique(taken, return_counts=True)[1].max() <= 4
+    assert FitConfig().k == 24
+
+
 @pytest.mark.parametrize("own_draws", [1, 7, 9])
 def test_hardly_any_own_draws(own_draws: int, table: Table, lessons: list[Lesson]) -> None:
     judged(make_setting(table, rounds=1, own_draws=own_draws))
@@ -193,7 +230,17 @@ def test_labels_alone_support_no_confidence(table: Table, lessons: list[Lesson])
 
 @pytest.mark.parametrize(
     "bad",
-    [{"passes": 0}, {"k": 0}, {"alpha": 0.0}, {"rounds": -1}, {"own_draws": 0}, {"undo_levels": 1.5}, {"pass": 1}],
+    [
+        {"passes": 0},
+        {"k": 0},
+        {"alpha": 0.0},
+        {"rounds": -1},
+        {"own_draws": 0},
+        {"undo_levels": 1.5},
+        {"each": 0},
+        {"level_weight": 0.0},
+        {"pass": 1},
+    ],
 )
 def test_settings_out_of_range_are_refused(bad: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
@@ -238,3 +285,98 @@ def test_three_classes(three: DiCoFlex, queries: pd.DataFrame) -> None:
     each = np.array(["low", "middle", "high", "low"] * 2)
     cfs = three.explain(queries, target=each, n=2, random_state=0)
     assert cfs.info["target"].tolist() == [each[i] for i in cfs.positions]
+
+
+# -- more rows than are learned from ----------------------------------------------------------------------------------
+
+
+def large_table() -> tuple[pd.DataFrame, np.ndarray]:
+    """Rows of which single ones hold the limits, a level, a missing number and a missing level."""
+    rng = np.random.default_rng(0)
+    n = 5000
+    frame = pd.DataFrame(
+        {
+            "gain": rng.gamma(2.0, 500.0, n),
+            "age": pd.array(rng.integers(18, 80, n), dtype="Int64"),
+            "one": np.full(n, 3),
+            "city": rng.choice(["Rome", "Ulm"], n).astype(object),
+        }
+    )
+    frame.loc[4321, "gain"] = 1e6
+    frame.loc[1234, "age"] = pd.NA
+    frame.loc[3210, "city"] = "Oslo"
+    frame.loc[2345, "city"] = None
+    return frame, (rng.random(n) < 0.004).astype(np.int64)
+
+
+def test_tables_within_the_budget_are_taken_whole() -> None:
+    frame, labels = large_table()
+    schema = Schema.infer(frame)
+    rows = take_rows(frame, schema, labels, most=len(frame), seed=0)
+    encoding = Encoding.fit(frame, schema)
+    assert rows.encoding.state() == encoding.state()
+    np.testing.assert_array_equal(rows.values, encoding.encode(frame))
+    assert rows.labels is labels
+    np.testing.assert_array_equal(rows.known, np.unique(row_keys(rows.values, 0)))
+
+
+def test_sample_of_a_larger_table_knows_what_all_rows_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fitting, "CHUNK", 700)
+    frame, labels = large_table()
+    schema = Schema.infer(frame)
+    rows = take_rows(frame, schema, labels, most=300, seed=0)
+    encoding = Encoding.fit(frame, schema)
+    every = encoding.encode(frame)
+    assert len(rows.values) == len(rows.labels) == 300
+    assert rows.encoding.schema == schema
+    np.testing.assert_allclose(rows.encoding.mean, encoding.mean, rtol=1e-12)
+    np.testing.assert_allclose(rows.encoding.scale, encoding.scale, rtol=1e-12)
+    np.testing.assert_array_equal(rows.known, np.unique(row_keys(every, 0)))
+    for j in range(every.shape[1]):
+        assert np.nanmin(rows.values[:, j]) == np.nanmin(every[:, j])
+        assert np.nanmax(rows.values[:, j]) == np.nanmax(every[:, j])
+        assert np.isnan(rows.values[:, j]).any() == np.isnan(every[:, j]).any()
+    assert set(rows.values[:, 3]) == set(every[:, 3])
+
+
+def test_sampled_rows_keep_their_labels_and_rare_classes_their_rows() -> None:
+    frame, labels = large_table()
+    rows = take_rows(frame, Schema.infer(frame), labels, most=300, seed=0)
+    label_of = dict(zip(row_keys(Encoding.fit(frame, Schema.infer(frame)).encode(frame), 0), labels, strict=True))
+    assert [label_of[key] for key in row_keys(rows.values, 0)] == rows.labels.tolist()
+    assert rows.labels.sum() == labels.sum() > 10
+
+
+def test_row_beyond_the_schema_is_refused_although_few_rows_are_taken() -> None:
+    frame, labels = large_table()
+    schema = Schema.infer(frame.drop(index=4321))
+    with pytest.raises(SchemaError, match=r"column 'gain' holds .* beyond its schema's"):
+        take_rows(frame, schema, labels, most=100, seed=0)
+
+
+def test_fit_of_a_larger_table_asks_the_black_box_for_the_sample_alone(quickly: Quickly) -> None:
+    frame, _ = large_table()
+    labels = np.where(frame["gain"] > 900, "yes", "no")
+    asked: list[int] = []
+
+    def predict_proba(rows: pd.DataFrame) -> np.ndarray:
+        asked.append(len(rows))
+        yes = np.where(rows["gain"] > 900, 0.9, 0.1)
+        return np.column_stack([1 - yes, yes])
+
+    config = {"most_rows": 400, "passes": 1, "rounds": 0, "most_anchors": 100}
+    model = quickly(frame, labels, predict_proba=predict_proba, fit_config=config)
+    assert model.report_["rows"] == 5000
+    assert model.report_["rows_used"] == asked[0] == 400
+    assert sum(asked) < 2500
+    assert model.schema_ == Schema.infer(frame)
+    assert len(model.known_) == len(frame.drop_duplicates())
+
+
+def test_sampled_fit_is_repeatable(quickly: Quickly) -> None:
+    frame, _ = large_table()
+    labels = np.where(frame["gain"] > 900, "yes", "no")
+    config = {"most_rows": 300, "passes": 1, "rounds": 0}
+    first, second = (quickly(frame, labels, fit_config=config) for _ in range(2))
+    draws = [model.sample(frame.head(3), n=5, random_state=0) for model in (first, second)]
+    pd.testing.assert_frame_equal(*draws)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,13 @@ import pytest
 import torch
 from pydantic import ValidationError
 
+from dicoflex.constraints import Constraints
 from dicoflex.encoding import Encoding
 from dicoflex.errors import ModelFileError, SettingError
 from dicoflex.generators import GENERATORS, get
 from dicoflex.generators.base import Context, Generator, Table
 from dicoflex.generators.flows import Maf, _condition, _run
+from dicoflex.limits import Limits
 from dicoflex.neighbours import Pool, nearest
 from dicoflex.schema import Schema
 from dicoflex.streams import row_keys
@@ -277,6 +280,30 @@ def test_densities_that_come_with_draws_are_theirs(name: str, table: Table, pair
     if log_density is not None:
         expected = model.log_prob(context.repeat(5), draws.reshape(200, -1)).reshape(40, 5)
         np.testing.assert_allclose(log_density, expected, atol=1e-3)
+
+
+def test_draws_under_limits_obey_what_is_said_of_one_feature(
+    name: str, table: Table, pairs: tuple[Context, np.ndarray]
+) -> None:
+    """By construction, or because they are moved inside; before anything is dropped."""
+    bound = Constraints(
+        ranges={"age": (25, 60)}, decrease=["income"], allowed={"job": ["cook", "smith"]}, steps={"visits": 2}
+    )
+    model = make(name, table)
+    train(model, pairs, steps=10)
+    limits = Limits.build(bound, table.encoding, pairs[0].query, pairs[0].frozen)
+    able = np.array([reason is None for reason in limits.reasons])
+    context, limits = replace(pairs[0], frozen=limits.frozen).take(able), limits.take(able)
+    draws, _ = model.sample(context, 6, row_keys(context.query, seed=0), 0, limits)
+    rows = table.encoding.snap(draws.reshape(-1, 6))
+    which = np.repeat(np.arange(len(context)), 6)
+    assert able.sum() > 200
+    assert not limits.broken(rows, context.query[which], which).any()
+    assert table.encoding.differs(rows, context.query[which]).any(axis=1).mean() > 0.8
+    again = model.sample(
+        context.take(slice(3, 9)), 6, row_keys(context.query[3:9], seed=0), 0, limits.take(slice(3, 9))
+    )
+    np.testing.assert_array_equal(again[0], draws[3:9])
 
 
 def test_first_goes_on_with_the_stream(name: str, table: Table, pairs: tuple[Context, np.ndarray]) -> None:

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from dicoflex.encoding import Encoding
 from dicoflex.errors import ModelFileError
 from dicoflex.generators.grid import LOPSIDED, MIN_CELL, Grid
-from dicoflex.generators.mixed_sampler import _value
+from dicoflex.generators.mixed_limits import part, value
+from dicoflex.generators.mixed_sampler import _Asked, _cells
 from dicoflex.schema import Schema
 
 
@@ -119,16 +120,16 @@ def test_what_is_drawn_lies_in_its_cell_and_is_not_the_query(sort: str, seed: in
     rng = np.random.default_rng(seed)
     grid, values = build(SORTS[sort](rng, n), max_cells=16)
     query = values[rng.integers(0, n)]
-    own, _ = grid.locate(query[None])
+    own, where = grid.locate(query[None])
+    none = np.zeros((1, 1), dtype=bool)
+    asked = _Asked(query[None], None, none, own, where, none, grid.holds(query[None], own), None)
+    cells = _cells(grid)
     for cell in range(grid.n_cells):
-        own_here = cell == own[0, 0]
-        if own_here and grid.count[cell] == 1:
+        if cell == own[0, 0] and grid.count[cell] == 1:
             continue
         for u in (2.0**-53, 0.3, 0.5, 1 - 2.0**-53):
-            scale = 10.0 ** float(grid.decimals[0])
-            drawn = _value.py_func(
-                grid.low[cell], grid.high[cell], grid.count[cell], grid.step[0], scale, own_here, query[0], u
-            )
+            _, a, b, first, number = part.py_func(0, 0, cell, -np.inf, np.inf, cells, asked, None)
+            drawn = value.py_func(0, 0, cell, a, b, first, number, u, cells, asked, None)
             found, _ = grid.locate(np.array([[drawn]]))
             assert found[0, 0] == cell
             assert grid.holds(np.array([[drawn]]), found).all()

@@ -1,8 +1,9 @@
-"""The search against a plain float64 one over one-hot tables: the same distances, the same rows."""
+"""The search against plain float64 ones: the same distances, the same rows, however large or odd the numbers."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numba
 import numpy as np
@@ -259,3 +260,224 @@ def test_threads_do_not_matter() -> None:
 @pytest.mark.parametrize("x", [-2.5, -1e-300, 0.0, 1e-9, 1.0, 7.0])
 def test_powers(x: float, p: float) -> None:
     assert neighbours._power.py_func(x, p) == pytest.approx(abs(x) ** p, rel=1e-12)
+
+
+# -- pools of many leaves ------------------------------------------------------------------------------------------
+
+
+Columns = tuple[np.ndarray, np.ndarray]
+
+
+def usual(rng: np.random.Generator, n: int) -> Columns:
+    return rng.integers(0, 4, (n, 5)), np.column_stack([rng.normal(size=(n, 3)), rng.integers(0, 30, (n, 2)) / 7.0])
+
+
+def numbers_alone(rng: np.random.Generator, n: int) -> Columns:
+    return np.zeros((n, 0)), rng.gamma(1.0, 2.0, (n, 6))
+
+
+def codes_alone(rng: np.random.Generator, n: int) -> Columns:
+    return rng.integers(0, 3, (n, 9)), np.zeros((n, 0))
+
+
+def beyond_float32(rng: np.random.Generator, n: int) -> Columns:
+    """Numbers that are the same in float32, that float32 can't hold, or whose differences vanish in it."""
+    same = 1e8 + rng.integers(0, 50, n) * 1e-3
+    close = 1.0 + rng.integers(0, 50, n) * 1e-9
+    tiny, huge = rng.integers(0, 50, (2, n))
+    far = rng.standard_cauchy((2, n)) * 1e6
+    return rng.integers(0, 2, (n, 1)), np.column_stack([same, close, tiny * 1e-20, huge * 1e38, *far])
+
+
+def coarse_in_float32(rng: np.random.Generator, n: int) -> Columns:
+    """Numbers that float32 rounds by as much as the nearest are apart."""
+    return np.zeros((n, 0)), 1e8 + rng.uniform(0.0, 1000.0, (n, 1))
+
+
+def constants(rng: np.random.Generator, n: int) -> Columns:
+    return np.full((n, 2), 3), np.column_stack([np.full((n, 2), -1.5), rng.normal(size=n)])
+
+
+def odd_codes(rng: np.random.Generator, n: int) -> Columns:
+    """Codes that are alike modulo 32 and modulo 2^16, and zeros of either sign."""
+    return rng.choice([-1, 0, 31, 32, 65536, 65568], (n, 4)), rng.choice([-0.0, 0.0, 0.5], (n, 2)) * rng.normal(
+        size=(n, 2)
+    )
+
+
+def wide(rng: np.random.Generator, n: int) -> Columns:
+    return rng.integers(0, 2, (n, 150)), rng.normal(size=(n, 60))
+
+
+def copies(rng: np.random.Generator, n: int) -> Columns:
+    """One row, over and over, but for the last few."""
+    few = np.arange(n) > n - 5
+    return np.outer(few, [1, 0]), np.outer(few * rng.normal(size=n), [1.0, 2.0])
+
+
+TABLES = [usual, numbers_alone, codes_alone, beyond_float32, coarse_in_float32, constants, odd_codes, wide, copies]
+
+
+@dataclass(frozen=True)
+class Task:
+    """A pool of several leaves per class, and anchors under random conditions, half of them no rows of the pool."""
+
+    parts: Parts
+    labels: np.ndarray
+    confidence: np.ndarray
+    anchors: Parts
+    target: np.ndarray
+    mask: np.ndarray
+    least: np.ndarray
+
+    @classmethod
+    def make(cls, columns: Columns, rng: np.random.Generator, n_anchors: int = 30) -> Task:
+        codes, numbers = columns[0].astype(np.int32), columns[1].astype(np.float64)
+        n, width = len(codes), codes.shape[1] + numbers.shape[1]
+        parts = Parts(codes, numbers, np.arange(codes.shape[1]), np.arange(codes.shape[1], width))
+        rows = rng.integers(0, n, (3, n_anchors))
+        other = np.where(rng.random((n_anchors, numbers.shape[1])) < 0.3, numbers[rows[2]], numbers[rows[0]])
+        mixed = np.where(np.arange(n_anchors)[:, None] % 2, (other + numbers[rows[1]]) / 2, numbers[rows[0]])
+        return cls(
+            parts,
+            rng.choice(3, n, p=[0.6, 0.38, 0.02]),
+            rng.random(n).round(1),
+            Parts(codes[rows[0]], mixed, parts.code_feature, parts.number_feature),
+            rng.integers(0, 3, n_anchors),
+            rng.random((n_anchors, width)) < 0.3,
+            rng.choice([0.0, 0.4, 0.9], n_anchors),
+        )
+
+    def search(self, p: float, k: int, alpha: float, *, judged: bool) -> neighbours.Neighbours:
+        return nearest(
+            self.anchors,
+            Pool.group(self.parts, self.labels, 3, self.confidence if judged else None),
+            target=self.target,
+            p=np.full(len(self.target), p),
+            mask=self.mask,
+            confidence=self.least if judged else None,
+            k=k,
+            alpha=alpha,
+        )
+
+    def plain(self, i: int, p: float, alpha: float, *, judged: bool) -> tuple[np.ndarray, np.ndarray]:
+        """The rows that anchor `i` may find, in the pool's order, and their distances."""
+        rows = np.lexsort((-self.confidence,)) if judged else np.arange(len(self.labels))
+        rows = rows[(self.labels[rows] == self.target[i]) & (not judged or self.confidence[rows] >= self.least[i])]
+        weight = np.where(self.mask[i], alpha, 1.0)
+        codes = 2.0 * (self.parts.codes[rows] != self.anchors.codes[i])
+        numbers = np.abs(self.parts.numbers[rows] - self.anchors.numbers[i]) ** p
+        return rows, np.hstack([codes, numbers]) @ weight
+
+
+def assert_nearest(task: Task, p: float, *, k: int = 16, alpha: float = 10.0, judged: bool = False) -> None:
+    """Distances to 1e-9, and no row is missing that is nearer than the last by more than rounding."""
+    found = task.search(p, k, alpha, judged=judged)
+    for i in range(len(task.target)):
+        rows, distances = task.plain(i, p, alpha, judged=judged)
+        n = min(k, len(rows))
+        order = np.argsort(distances, kind="stable")
+        np.testing.assert_allclose(found.distances[i, :n], distances[order[:n]], rtol=1e-9, atol=1e-300)
+        assert (found.rows[i, n:] == -1).all()
+        assert len(set(found.rows[i, :n])) == n
+        clearly = distances < (distances[order[n - 1]] * (1 - 1e-9) if n else 0.0)
+        assert set(rows[clearly]) <= set(found.rows[i, :n])
+
+
+@pytest.mark.parametrize("judged", [False, True])
+@pytest.mark.parametrize("p", [0.01, 0.3, 0.5, 1.0, 1.7, 2.0, 4.0])
+@pytest.mark.parametrize("columns", TABLES)
+def test_pools_of_many_leaves(columns: Callable[..., Columns], p: float, judged: bool) -> None:
+    rng = np.random.default_rng(7)
+    assert_nearest(Task.make(columns(rng, 1500), rng), p, judged=judged)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1e-6, 300.0, 1e20])
+@pytest.mark.parametrize("p", [0.01, 2.0])
+def test_any_alpha(p: float, alpha: float) -> None:
+    rng = np.random.default_rng(8)
+    assert_nearest(Task.make(usual(rng, 1500), rng), p, alpha=alpha)
+
+
+@pytest.mark.parametrize("k", [1, neighbours.LEAF, neighbours.LEAF + 1, 200])
+@pytest.mark.parametrize("p", [0.01, 2.0])
+def test_as_many_as_a_leaf_has_and_more(p: float, k: int) -> None:
+    rng = np.random.default_rng(9)
+    assert_nearest(Task.make(usual(rng, 1500), rng), p, k=k, judged=True)
+
+
+@pytest.mark.parametrize("judged", [False, True])
+@pytest.mark.parametrize(("p", "steps"), [(0.01, 2), (0.25, 2), (1.0, 5), (2.0, 5)])
+def test_ties_go_to_the_first_rows_of_the_pool(p: float, steps: int, judged: bool) -> None:
+    """Distances are exact here: differences are 0 or 1, or powers of them are multiples of 1/16."""
+    rng = np.random.default_rng(10)
+    numbers = rng.integers(0, steps, (2000, 3)) / (steps - 1)
+    task = Task.make((rng.integers(0, 2, (2000, 3)), numbers), rng)
+    task = replace(task, anchors=take(task.parts, np.arange(30)))
+    found = task.search(p, 16, 10.0, judged=judged)
+    for i in range(30):
+        rows, distances = task.plain(i, p, 10.0, judged=judged)
+        first = np.argsort(distances, kind="stable")[:16]
+        assert found.rows[i, : len(first)].tolist() == rows[first].tolist()
+        assert found.distances[i, : len(first)].tolist() == distances[first].tolist()
+
+
+@pytest.mark.parametrize("p", EXPONENTS)
+def test_little_work_on_one_thread_gives_the_same(p: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(11)
+    task = Task.make(usual(rng, 1500), rng)
+    found = []
+    for least in (0, 10**12):
+        monkeypatch.setattr(neighbours, "SERIAL_WORK", least)
+        found.append(task.search(p, 16, 10.0, judged=True))
+    np.testing.assert_array_equal(found[0].rows, found[1].rows)
+    np.testing.assert_array_equal(found[0].distances, found[1].distances)
+
+
+@pytest.mark.parametrize("columns", TABLES)
+def test_every_row_is_in_one_leaf_of_its_class(columns: Callable[..., Columns]) -> None:
+    rng = np.random.default_rng(12)
+    task = Task.make(columns(rng, 1500), rng)
+    pool = Pool.group(task.parts, task.labels, 4)
+    leaves = pool.leaves
+    filled = leaves.positions < 1500
+    assert sorted(leaves.positions[filled]) == list(range(1500))
+    for label in range(4):
+        at = slice(leaves.first[label], leaves.first[label + 1])
+        assert (task.labels[pool.order[leaves.positions[at][filled[at]]]] == label).all()
+    assert filled.any(axis=1).all()
+    assert leaves.last.tolist() == np.where(filled, leaves.positions, -1).max(axis=1).tolist()
+
+
+def test_halves_are_cut_where_a_value_changes() -> None:
+    assert neighbours._middle(np.repeat([0.0, 1.0, 2.0], [90, 50, 60])) == 90
+    assert neighbours._middle(np.zeros(200)) == 2 * neighbours.LEAF
+    assert neighbours._middle(np.repeat([0.0, 1.0], [199, 1])) == 2 * neighbours.LEAF
+
+
+@pytest.mark.parametrize("p", [0.01, 0.25, 1.0, 1.7, 2.0, 4.0])
+def test_a_float32_power_is_within_the_slack(p: float) -> None:
+    x = np.exp(np.random.default_rng(13).uniform(-30.0, 9.0, 2000)).astype(np.float32)
+    power = np.array([neighbours._power32(each, np.float32(p)) for each in x], dtype=np.float64)
+    np.testing.assert_allclose(power, x.astype(np.float64) ** p, rtol=neighbours.SLACK * (1 + p) / 3, atol=1e-37)
+
+
+@pytest.mark.parametrize("p", [0.01, 2.0, 20.0])
+def test_a_float32_power_of_any_size_is_no_greater(p: float) -> None:
+    for x in (0.0, 1e-45, 1e-38, 1e-30, 1e-3, 1e9):
+        power = neighbours._power32(np.float32(x), np.float32(p))
+        assert 0.0 <= power <= min(x**p, 2.0**60) * (1 + neighbours.SLACK * (1 + p))
+
+
+@pytest.mark.parametrize(
+    ("values", "value", "gap"),
+    [([1.0, 2.0, 4.0], 2.0, 1.0), ([1.0, 2.0, 4.0], 3.75, 0.25), ([1.0, 2.0], 0.0, 1.0), ([1.0, 2.0], 9.0, 7.0)],
+)
+def test_the_nearest_other_value(values: list[float], value: float, gap: float) -> None:
+    padded = np.array([value + 0.01, *values, value - 0.01])
+    assert neighbours._nearest_other(padded, 1, 1 + len(values), value) == gap
+
+
+@pytest.mark.parametrize("values", [[], [2.0]])
+def test_without_another_value_nothing_can_be_added(values: list[float]) -> None:
+    assert neighbours._nearest_other(np.array([*values, 3.0]), 0, len(values), 2.0) == 0.0

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from dicoflex import sampling
+from dicoflex.constraints import Constraints
 from dicoflex.encoding import Encoding
 from dicoflex.generators.base import Context
 from dicoflex.limits import Limits
@@ -29,7 +31,7 @@ class Fixed:
         self.calls: list[tuple[int, int, int]] = []
 
     def sample(
-        self, context: Context, n: int, _: np.ndarray, first: int, limits: Limits | None = None
+        self, context: Context, n: int, _: np.ndarray, first: int, _limits: Limits | None = None
     ) -> tuple[np.ndarray, np.ndarray | None]:
         self.calls.append((len(context), n, first))
         number = (first + np.arange(n)) % len(self.rows)
@@ -44,7 +46,7 @@ class Uniform:
     """Numbers from 0 to 99, all as likely; the level stays."""
 
     def sample(
-        self, context: Context, n: int, keys: np.ndarray, first: int, limits: Limits | None = None
+        self, context: Context, n: int, keys: np.ndarray, first: int, _limits: Limits | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         numbers = np.floor(100 * uniforms(keys, first, n))
         values = np.repeat(context.query[:, None, :], n, axis=1)
@@ -132,7 +134,7 @@ def test_draws_go_on_where_the_last_round_ended() -> None:
 
 def test_only_queries_that_are_short_get_more_rounds() -> None:
     class OneIsShort(Fixed):
-        def sample(self, context: Context, n: int, keys: np.ndarray, first: int, limits: Limits | None = None) -> Any:
+        def sample(self, context: Context, n: int, keys: np.ndarray, first: int, _limits: Limits | None = None) -> Any:
             values, _ = super().sample(context, n, keys, first)
             values[context.query[:, 0] == 50, :, 0] = 7
             return values, None
@@ -234,6 +236,72 @@ def test_least_likely_draws_come_last() -> None:
     few = take(Fixed([row(1), row(2), row(3), row(40)]), contexts(QUERY), 4, unlikely=0.2)
     assert first_values(few) == [1, 2, 3, 40]
     assert few.verdict[-1] == Verdict.UNLIKELY
+
+
+# -- limits -----------------------------------------------------------------------------------------------------------
+
+
+def within(query: Any, **given: Any) -> Limits:
+    values = np.atleast_2d(np.asarray(query, dtype=float))
+    return Limits.build(Constraints(**given), ENCODING, values, np.zeros(values.shape, dtype=bool))
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_what_breaks_a_limit_is_dropped_even_where_too_few_are_left(exact: bool) -> None:
+    rows = [row(i) for i in (60, 10, 55, 70)]
+    draws = take(Fixed(rows), contexts(QUERY), 5, exact=exact, limits=within(QUERY, ranges={"n": (52, 65)}))
+    assert set(first_values(draws)) == {60, 55}
+    assert len(draws.values) == (5 if exact else 2)
+    none = take(Fixed(rows), contexts(QUERY), 5, exact=exact, limits=within(QUERY, ranges={"n": (80, 90)}))
+    assert len(none.values) == 0
+
+
+def test_limits_are_judged_after_rounding() -> None:
+    limits = within(QUERY, ranges={"n": (0, 60)})
+    draws = take(Fixed([row(60.4), row(60.6)]), contexts(QUERY), 2, exact=False, limits=limits)
+    assert first_values(draws) == [60]
+
+
+def test_limits_belong_to_their_query() -> None:
+    """Also in later rounds, when only some queries still wait, and in chunks."""
+    queries = [row(i) for i in (10, 50, 90)]
+    limits = within(queries, increase=["n"])
+    with mock.patch.object(sampling, "CHUNK_CELLS", 60):
+        draws = take(Uniform(), contexts(queries), 9, exact=False, limits=limits)
+    for i, own in enumerate((10, 50, 90)):
+        mine = draws.values[draws.query == i, 0]
+        assert (mine > own).all()
+        assert len(mine) == 9 if own < 90 else len(mine) > 4
+
+
+def test_the_generator_is_told_the_limits_of_those_who_wait() -> None:
+    told: list[np.ndarray] = []
+
+    class Listens(Fixed):
+        def sample(self, context: Context, n: int, keys: np.ndarray, first: int, limits: Limits | None = None) -> Any:
+            assert limits is not None
+            told.append(limits.low[:, 0])
+            return super().sample(context, n, keys, first)
+
+    queries = [row(30), row(90)]
+    take(Listens([row(i) for i in range(0, 95, 5)]), contexts(queries), 5, limits=within(queries, increase=["n"]))
+    assert told[0].tolist() == [31, 91]
+    assert [low.tolist() for low in told[1:]] == [[91]] * (MOST_ROUNDS - 1)
+
+
+def test_terms_can_be_taken() -> None:
+    queries = [row(10), row(50), row(90)]
+    terms = Terms(None, np.array([0.1, 0.2, 0.3]), limits=within(queries, increase=["n"]))
+    part = terms.take(np.array([2, 0]))
+    assert part.floor.tolist() == [0.3, 0.1]
+    assert part.limits is not None
+    assert part.limits.low[:, 0].tolist() == [91, 11]
+    assert Terms(None, np.zeros(3)).take(slice(1, 2)).limits is None
+
+
+def test_densities_are_not_reckoned_where_nobody_asks() -> None:
+    draws = take(Fixed([row(1), row(2)]), contexts(QUERY), 2, scored=False)
+    assert np.isnan(draws.log_density).all()
 
 
 # -- batches ----------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from dicoflex.encoding import Encoding
 from dicoflex.generators.base import Table
 from dicoflex.neighbours import Pool
 from dicoflex.schema import Schema
-from dicoflex.teacher import Conditions, Pairs, Teacher, clamp, sparsify
+from dicoflex.teacher import Conditions, Pairs, Teacher, clamp, sparsify, weighted
 
 EXPONENTS = (0.01, 0.08, 0.25, 1.0, 2.0)
 N = 300
@@ -102,6 +102,34 @@ def test_answers_are_the_nearest(table: Table) -> None:
 def test_fewer_neighbours_can_be_asked_for(table: Table) -> None:
     pairs = make_teacher(table).propose(np.arange(10), rng=np.random.default_rng(0), k=1)
     assert pairs.anchor.tolist() == list(range(10))
+
+
+def test_some_of_the_neighbours_can_be_taken_at_random(table: Table) -> None:
+    teacher, anchors = make_teacher(table, k=6, masks=np.zeros((1, 5), dtype=bool)), np.arange(N)
+    every = teacher.propose(anchors, rng=np.random.default_rng(4))
+    some = teacher.propose(anchors, rng=np.random.default_rng(4), each=2)
+    assert np.unique(some.anchor, return_counts=True)[1].tolist() == [2] * N
+    near = {anchor: set(every.row[every.anchor == anchor]) for anchor in anchors}
+    assert all(row in near[anchor] for anchor, row in zip(some.anchor, some.row, strict=True))
+    first = {anchor: every.row[every.anchor == anchor][0] for anchor in anchors}
+    share = np.mean([first[anchor] == row for anchor, row in zip(some.anchor, some.row, strict=True)])
+    assert 0.1 < share < 0.25
+    more = teacher.propose(anchors, rng=np.random.default_rng(4), each=9)
+    np.testing.assert_array_equal(more.row, every.row)
+
+
+def test_levels_weigh_more_where_asked(table: Table) -> None:
+    """Answers then keep more of the anchor's levels, and lie further in numbers."""
+    low, usual = np.full(3, 0.5), np.full(3, 0.5)
+    conditions = Conditions((2.0,), np.zeros((1, 5), dtype=bool), low, low, usual)
+    kept = []
+    for weight in (1.0, 16.0):
+        parts = weighted(table.encoding.parts(table.values), weight)
+        pool = Pool.group(parts, table.labels, table.n_classes, table.confidence)
+        teacher = Teacher(table, pool, conditions, k=3, level_weight=weight)
+        pairs = teacher.propose(np.arange(N), rng=np.random.default_rng(5))
+        kept.append((table.values[pairs.row, 3] == table.values[pairs.anchor, 3]).mean())
+    assert kept[1] > kept[0] + 0.02
 
 
 def test_class_with_fewer_rows_than_k_gives_what_it_has(table: Table) -> None:

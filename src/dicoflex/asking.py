@@ -47,6 +47,15 @@ class Query:
             return np.ones(len(self.frame), dtype=bool)
         return np.array([reason is None for reason in self.limits.reasons])
 
+    def cost(self, values: Values, own: Values) -> NDArray[np.float64] | None:
+        """What the changes of some rows cost, None where nothing was priced."""
+        return None if self.limits is None or not self.wish.cost else self.limits.cost(values, own)
+
+    def label(self, i: int) -> str:
+        """The index label of row `i`, as it is shown in messages."""
+        label = self.frame.index[i]
+        return repr(label.item() if isinstance(label, np.generic) else label)
+
     @property
     def is_hopeless(self) -> bool:
         """Whether no row can be answered."""
@@ -57,7 +66,7 @@ class Query:
         unable = np.flatnonzero(~self.feasible)
         if refuse and len(unable) and self.limits is not None:
             first = unable[0]
-            raise ConstraintError(f"row {self.frame.index[first]!r}: {self.limits.reasons[first]}")
+            raise ConstraintError(f"row {self.label(int(first))}: {self.limits.reasons[first]}")
         return np.flatnonzero(self.feasible)
 
 

@@ -11,7 +11,7 @@ __all__ = ["LEVELS", "LINEAR", "MISSING", "OPAQUE", "Clauses", "holds"]
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -123,6 +123,24 @@ class Clauses:
     def __len__(self) -> int:
         return len(self.start) - 1
 
+    def may_hold(self, values: Values) -> Bools:
+        """Which clauses hold on each row of encoded values, up to rounding, or have a literal that can't tell."""
+        true = np.zeros((len(values), len(self.sort)), dtype=bool)
+        for i, sort in enumerate(self.sort):
+            if sort == LEVELS:
+                true[:, i] = self.levels[i][values[:, self.feature[i]].astype(np.int64)]
+            elif sort == MISSING:
+                true[:, i] = np.isnan(values[:, self.feature[i]]) == self.if_missing[i]
+            else:
+                true[:, i] = sort == OPAQUE or self._linear_holds(i, values)
+        return np.array([true[:, a:b].any(axis=1) for a, b in pairwise(self.start)]).reshape(len(self), len(values)).T
+
+    def _linear_holds(self, i: int, values: Values) -> Bools:
+        used = self.coefficients[i] != 0
+        total = values[:, used] @ self.coefficients[i, used] + self.constant[i]
+        compare = {AT_MOST: np.less_equal, BELOW: np.less, EQUAL: np.equal, UNEQUAL: np.not_equal}[int(self.op[i])]
+        return np.asarray(np.where(np.isnan(total), self.if_missing[i], compare(total, 0.0)))
+
 
 def _clauses(node: Node, schema: Schema, *, negated: bool) -> list[tuple[_Literal, ...]]:
     """The conjunctive normal form of a tree or of its negation."""
@@ -162,9 +180,15 @@ def _literal(node: Node, schema: Schema, *, negated: bool) -> _Literal:
             j, feature = _feature(name, schema)
             return _on_levels(j, feature, set(_codes(feature, op, other)), negated=negated)
     left, right = _linear(node.left, schema), _linear(node.right, schema)
+    opaque = _Literal(OPAQUE, touches=tuple(_touched(node, schema)))
     if left is None or right is None:
-        return _Literal(OPAQUE, touches=tuple(_touched(node, schema)))
-    return _compare(node.op, {j: left.get(j, 0.0) - right.get(j, 0.0) for j in left | right}, negated=negated)
+        return opaque
+    terms = {j: left.get(j, 0.0) - right.get(j, 0.0) for j in left | right}
+    # A feature whose weights add up to nothing still makes the comparison false where it is missing.
+    cancelled = any(weight == 0.0 and j != CONSTANT and schema.features[j].missing for j, weight in terms.items())
+    if cancelled or not np.isfinite(list(terms.values())).all():
+        return opaque
+    return _compare(node.op, terms, negated=negated)
 
 
 _MIRROR = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
@@ -267,7 +291,7 @@ def _holds(node: Node, values: Values, schema: Schema) -> Bools:
         return np.asarray(parts.all(axis=0) if isinstance(node, And) else parts.any(axis=0))
     if isinstance(node, Member):
         equal = [_compared(Comparison("==", node.item, value), values, schema) for value in node.values]
-        return np.asarray(np.array(equal, dtype=bool).reshape(-1, len(values)).any(axis=0))
+        return np.asarray(np.array(equal, dtype=bool).reshape(len(equal), len(values)).any(axis=0))
     if isinstance(node, Missing):
         return _absent(node.name, values, schema)
     assert isinstance(node, Comparison)

@@ -192,9 +192,12 @@ def fit(
 ) -> None:
     """Learn from rows and the labels that a classifier gave them."""
     _check_folder(out)
+    sampled = _sample(data, label=label, drop=drop, seed=seed or 0)
     frame, described = _training_rows(
-        data, label=label, drop=drop, kinds=kind, orders=order, schema_file=schema_file, presets=presets
+        data, label=label, drop=drop, kinds=kind, orders=order, schema_file=schema_file, presets=presets, rows=sampled
     )
+    if sampled is not None and not quiet:
+        _note(f"{data} has more rows than fit in one go; learning from {len(frame):,} of them, by label")
     from dicoflex.explainer import DiCoFlex
 
     options: dict[str, Any] = {
@@ -336,6 +339,14 @@ def explain(
         raise typer.Exit(BROKEN)
 
 
+@app.command(add_help_option=False, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def bench(context: typer.Context) -> None:
+    """Run the paper's experiments, from a source checkout: 'dicoflex bench all --quick', 'dicoflex bench --help'."""
+    from dicoflex import bench as experiments
+
+    experiments.run(context.args)
+
+
 @app.command()
 def inspect(
     model: ModelFile,
@@ -363,8 +374,12 @@ def _training_rows(
     orders: Sequence[str],
     schema_file: Path | None = None,
     presets: Path | None = None,
+    rows: pd.DataFrame | None = None,
 ) -> tuple[pd.DataFrame, Schema]:
-    """The rows of a training table, label included, and the schema of its features, inferred or from a file."""
+    """The rows of a training table, label included, and the schema of its features, inferred or from a file.
+
+    rows: some of the file's rows without the columns in `drop`, where it is too large to be read as a whole.
+    """
     from dicoflex.schema import Schema
 
     if schema_file is not None and (kinds or orders):
@@ -373,8 +388,10 @@ def _training_rows(
     wanted = _preset(presets)
     chosen, ordered = _assigned(kinds, "--kind"), _assigned(orders, "--order")
     text = [*(c for c, kind in chosen.items() if kind in ("categorical", "ordinal")), *ordered]
-    frame = _read(path, text=text) if given is None else _read_as(path, given)
-    frame = _without(frame, features(drop, list(frame.columns)))
+    frame = rows
+    if frame is None:
+        frame = _read(path, text=text) if given is None else _read_as(path, given)
+        frame = _without(frame, features(drop, list(frame.columns)))
     _refuse_unnamed(frame, path)
     if label is not None and label not in frame.columns:
         raise DataError(f"{path}: {named('label column', label, frame.columns)}")
@@ -384,6 +401,20 @@ def _training_rows(
         return frame, given.with_constraints(given.constraints.merge(wanted))
     levels = {c: _levels(table, c, order) for c, order in ordered.items()}
     return frame, Schema.infer(table, kinds=chosen, orders=levels).with_constraints(wanted)
+
+
+def _sample(path: Path, *, label: str, drop: Sequence[str], seed: int) -> pd.DataFrame | None:
+    """Some rows of a Parquet file that has more than `fit` learns from, label included; None for any other file."""
+    if _ending(path, TABLE_ENDINGS) != ".parquet" or not path.is_file():
+        return None
+    from dicoflex import streaming
+
+    if streaming.count_rows(path) <= streaming.MOST_ROWS:
+        return None
+    names = streaming.column_names(path)
+    gone = {label, *features(drop, names)}
+    X, y = streaming.sample_parquet(path, label, seed=seed, columns=[name for name in names if name not in gone])
+    return X.assign(**{label: y})
 
 
 def _preset(path: Path | None) -> Constraints:

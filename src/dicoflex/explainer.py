@@ -373,7 +373,7 @@ class DiCoFlex(BaseEstimator):
         return draw(self.generator_, self.encoding_, context, keys, most, terms.take(which), exact=False).of(which)
 
     def _why_none(self, query: Query, i: int, novel: bool) -> str:
-        row = f"row {query.frame.index[i]!r}"
+        row = f"row {query.label(i)}"
         if query.limits is not None:
             return f"{row}: no draw obeys the constraints; the hardest: {self._hardest(query, np.array([i]))[i]}"
         return (
@@ -488,7 +488,9 @@ class DiCoFlex(BaseEstimator):
         edges = np.searchsorted(draws.query[order], np.arange(len(query.frame) + 1))
         for i in range(len(query.frame)):
             mine = order[edges[i] : edges[i + 1]]
-            best = select(self.encoding_, query.context.query[i], draws.values[mine], draws.log_density[mine], n)
+            own, candidates = query.context.query[i], draws.values[mine]
+            effort = query.cost(candidates, own)
+            best = select(self.encoding_, own, candidates, draws.log_density[mine], n, effort=effort)
             chosen.append(mine[best])
         return np.concatenate(chosen)
 
@@ -520,6 +522,9 @@ class DiCoFlex(BaseEstimator):
             },
             index=frame.index,
         )
+        cost = query.cost(draws.values, own)
+        if cost is not None:
+            info["cost"] = cost
         targets = [_plain(label) for label in self.classes_[query.context.target]]
         settings = query.settings | {"targets": targets, "novel": novel, "model": self.fingerprint_}
         return Counterfactuals(

@@ -279,6 +279,8 @@ class _Judged:
         elif not first and self.black_box is None:
             return
         values, answers = np.concatenate(self.seen_values), np.concatenate(self.seen_answers)
+        # In place of the parts: with a million rows asked for, both would be the most that a fit holds.
+        self.seen_values, self.seen_answers = [values], [answers]
         self.surrogate, self.agreement = learn(self.table.encoding, values, answers, seed=self.setting.seed)
 
     def _bank(self) -> tuple[list[Pairs], Pairs]:

@@ -105,6 +105,20 @@ class Limits:
         """The least that a change of each feature costs (n, d)."""
         return _least_cost(self, query, self.fixed, self.unit)
 
+    def owed(self, query: Values) -> Bools:
+        """Where a change must be left for later features: only they can mend a rule that the query breaks (n, d)."""
+        owed = np.zeros(query.shape, dtype=bool)
+        if len(self.clauses) == 0:
+            return owed
+        wrong = [~holds(rule, query, self.encoding.schema) for rule in self.constraints.parsed_rules]
+        still = self.clauses.may_hold(query)
+        for c in range(len(self.clauses)):
+            able = self.clauses.touches[c] & self.can_change
+            # Where one of them has to change anyway, that change is kept back already.
+            here = wrong[self.clauses.rule[c]] & ~still[:, c] & able.any(axis=1) & ~(able & ~self.stay).any(axis=1)
+            owed |= here[:, None] & (np.arange(query.shape[1]) < able.argmax(axis=1)[:, None])
+        return owed
+
     def _apart(self, values: Values, query: Values) -> Floats:
         """How far each feature was moved (n, d): in standard deviations, or 1 for another level or a missing value."""
         scaled = np.abs(np.nan_to_num((values - query) / self.encoding.scale, nan=1.0))
@@ -472,19 +486,21 @@ def _nearest_other(points: Floats, own: Floats, low: Floats, high: Floats) -> Fl
 
 
 def _ends(one: Any, own: Floats) -> tuple[Floats, Floats]:
-    """The ends of a range for each query's own value."""
+    """The ends of a range for each query's own value; open ones where it is missing and the range depends on it."""
     low = -np.inf if one.low is None else one.low
     high = np.inf if one.high is None else one.high
     if one.kind == "absolute":
         return np.full(len(own), low), np.full(len(own), high)
     size = np.abs(own) if one.kind == "relative" else np.ones(len(own))
-    with np.errstate(invalid="ignore"):
-        # 110 % of 0.3 is meant to be 0.33, whatever the last bits say; an open end stays open where the query is 0.
-        room = ROUNDING * np.maximum(np.abs(own), size * max(abs(end) for end in (low, high) if np.isfinite(end)))
-        least, most = (own + end * size if np.isfinite(end) else np.full(len(own), end) for end in (low, high))
-    return np.nan_to_num(least - room, nan=-np.inf, neginf=-np.inf), np.nan_to_num(
-        most + room, nan=np.inf, posinf=np.inf
-    )
+    return _end(low, own, size, -1.0), _end(high, own, size, 1.0)
+
+
+def _end(end: float, own: Floats, size: Floats, outwards: float) -> Floats:
+    """One end of a range around each own value, a few bits further: 110 % of 0.3 is meant to be 0.33."""
+    if np.isinf(end):
+        return np.full(len(own), end)
+    room = ROUNDING * np.maximum(np.abs(own), np.abs(end * size))
+    return np.nan_to_num(own + end * size + outwards * room, nan=outwards * np.inf)
 
 
 def _stored_as(feature: Feature) -> Any:
@@ -609,7 +625,7 @@ def _possible(limits: Limits, query: Values, literal: int, least: Floats, most: 
     high = np.where(weight > 0, weight * most, weight * least).sum(axis=1) + clauses.constant[literal]
     slack = SLACK * np.maximum(1.0, np.abs(low))
     op = clauses.op[literal]
-    fine = low < slack if op == BELOW else low <= slack
+    fine = (low < slack) & ~((low == 0) & (high == 0)) if op == BELOW else low <= slack
     if op == EQUAL:
         fine = (low <= slack) & (high >= -slack)
     if op == UNEQUAL:

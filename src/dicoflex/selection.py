@@ -14,18 +14,26 @@ Floats = NDArray[np.float64]
 
 
 def select(
-    encoding: Encoding, query: Values, candidates: Values, log_density: Floats, n: int, *, variety: float = 0.5
+    encoding: Encoding,
+    query: Values,
+    candidates: Values,
+    log_density: Floats,
+    n: int,
+    *,
+    effort: Floats | None = None,
+    variety: float = 0.5,
 ) -> NDArray[np.int64]:
     """The positions of at most `n` candidates, best first.
 
-    The first is the best by itself: near the query and likely. Each next one has the greatest
+    The first is the best by itself: near the query and likely; where the `effort` of each is given, that counts in
+    place of nearness. Each next one has the greatest
     `(1 - variety) * merit + variety * distance to the nearest one already taken`. Equals are never taken twice, so
     there may be fewer than `n`.
     """
     if len(candidates) == 0:
         return np.zeros(0, dtype=np.int64)
     ranges = _ranges(encoding)
-    distance = gower(candidates, query[None, :], ranges)[:, 0]
+    distance = gower(candidates, query[None, :], ranges)[:, 0] if effort is None else effort
     merit = 1.0 - 0.5 * _rank(distance) - 0.5 * _rank(-log_density)
     between = gower(candidates, candidates, ranges)
     scale = float(between.max()) or 1.0

@@ -7,7 +7,7 @@ are least: classes that are common keep their shares, and rare ones get more tha
 
 from __future__ import annotations
 
-__all__ = ["MOST_ROWS", "count_rows", "sample_parquet", "stratified"]
+__all__ = ["MOST_ROWS", "column_names", "count_rows", "sample_parquet", "stratified"]
 
 import io
 import os
@@ -53,6 +53,14 @@ def count_rows(path: str | os.PathLike[str]) -> int:
     """How many rows a Parquet file has, from its footer alone."""
     with _reading(path):
         return int(_open(path).metadata.num_rows)
+
+
+def column_names(path: str | os.PathLike[str]) -> list[str]:
+    """The columns of a Parquet file, without those of a stored index, from its footer alone."""
+    with _reading(path):
+        schema = _open(path).schema_arrow
+        index = set(_index_columns(schema))
+        return [name for name in schema.names if name not in index]
 
 
 def sample_parquet(

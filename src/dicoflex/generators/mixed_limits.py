@@ -6,7 +6,18 @@ rules makes numba compile a kernel without their branches, where the test for it
 
 from __future__ import annotations
 
-__all__ = ["bounds_of", "cost", "part", "rules_of", "value", "weigh"]
+__all__ = [
+    "bounds_of",
+    "changes",
+    "cost",
+    "depends",
+    "is_spent",
+    "no_dead_end",
+    "part",
+    "rules_of",
+    "value",
+    "weigh",
+]
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -24,13 +35,17 @@ POINT = 1e-9  # what a single point of an interval weighs: nothing, unless it is
 
 
 class Bounds(NamedTuple):
-    """`Limits` by cells; needed, price: what later features that must change will need of budget and purse."""
+    """`Limits` by cells; needed, price: what later features that must change will need of budget and purse.
+
+    owed: where a change must be left for later features to mend a rule.
+    """
 
     low: Any
     high: Any
     open: Any
     stay: Any
     needed: Any
+    owed: Any
     price: Any
     points: Any
     point_at: Any
@@ -74,6 +89,7 @@ def bounds_of(grid: Grid, limits: Limits, query: Values, stuck: NDArray[np.bool_
         open=_open(grid, limits),
         stay=limits.stay,
         needed=later.astype(np.int64),
+        owed=limits.owed(query).astype(np.int64),
         price=np.cumsum(price[:, ::-1], axis=1)[:, ::-1] - price,
         points=points,
         point_at=point_at,
@@ -364,32 +380,75 @@ def _fit_levels(c, j, rules, fits):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, error_model="numpy")
-def weigh(i, j, n_states, row, used, spent, closed, cells, asked, bounds, rules, share):  # type: ignore[no-untyped-def]
-    """The allowed share of each state given what was drawn so far, in `share`, and the ends for a changed number."""
+def is_spent(i, j, used, spent, bounds):  # type: ignore[no-untyped-def]
+    """Whether a draw can't afford to change feature j."""
+    purse = bounds.purse - spent - bounds.price[i, j] - bounds.fixed[j]
+    return bounds.budget - used - bounds.needed[i, j] - bounds.owed[i, j] < 1 or purse < -0.5 * SLACK
+
+
+@numba.njit(cache=True, error_model="numpy")
+def depends(j, bounds, rules):  # type: ignore[no-untyped-def]
+    """Whether what feature j may change to depends on the features before it."""
+    if rules is not None:
+        for c in range(len(rules.start) - 1):
+            if rules.touches[c, j]:
+                return True
+    return bounds.unit[j] > 0.0 and np.isfinite(bounds.purse)
+
+
+@numba.njit(cache=True, error_model="numpy")
+def changes(i, j, n_states, cells, asked, bounds, share):  # type: ignore[no-untyped-def]
+    """The share of each state that is allowed whatever was drawn before, in `share`."""
+    own, level, start = asked.own[i, j], bounds.level[j], cells.offset[j]
     share[:n_states] = 0.0
-    q, own = asked.query[i, j], asked.own[i, j]
+    share[0] = 1.0 if bounds.stay[i, j] else 0.0
+    for cell in range(n_states - 1):
+        if not bounds.open[i, start + cell] or (cell == own and asked.alone[i, j]):
+            continue
+        share[cell + 1] = 1.0
+        if not level:
+            share[cell + 1] = part(i, j, cell, bounds.low[i, j], bounds.high[i, j], cells, asked, bounds)[0]
+
+
+@numba.njit(cache=True, error_model="numpy")
+def _restrict(i, j, n_states, low, high, missing, fits, cells, asked, bounds, share):  # type: ignore[no-untyped-def]
+    """Take from the shares of changed states what lies beyond the ends, is missing or does not fit."""
+    level, lows, highs, start = bounds.level[j], cells.low, cells.high, cells.offset[j]
+    for cell in range(n_states - 1):
+        if share[cell + 1] == 0.0:
+            continue
+        least, most = lows[start + cell], highs[start + cell]
+        if level:
+            gone = not fits[cell]
+        elif np.isnan(least):
+            gone = not missing
+        else:
+            gone = most < low or least > high
+        if gone:
+            share[cell + 1] = 0.0
+        elif not level and (least < low or most > high):
+            share[cell + 1] = part(i, j, cell, low, high, cells, asked, bounds)[0]
+
+
+@numba.njit(cache=True, error_model="numpy")
+def weigh(i, j, n_states, row, used, spent, cells, asked, bounds, rules, fits, share):  # type: ignore[no-untyped-def]
+    """Narrow the shares of `changes` to what was drawn so far; returns the ends for a changed number."""
+    q = asked.query[i, j]
     left = bounds.budget - used - bounds.needed[i, j]
     purse = bounds.purse - spent - bounds.price[i, j] - bounds.fixed[j]
     low, high, missing = bounds.low[i, j], bounds.high[i, j], True
     stays = bounds.stay[i, j]
-    fits = np.ones(n_states, dtype=np.bool_)
     if rules is not None:
-        fits = np.ones(rules.levels.shape[1], dtype=np.bool_)
         for changed in range(2):
             # What later features may be depends on whether this one's change uses up the budget.
             least, most, absent = _narrow(i, j, row, left <= changed, cells, asked, bounds, rules, fits)
             if changed:
                 low, high, missing = max(low, least), min(high, most), absent
             elif bounds.level[j]:
-                stays = stays and fits[own]
+                stays = stays and fits[asked.own[i, j]]
             else:
                 room = SLACK * max(1.0, abs(q))
                 stays = stays and (absent if np.isnan(q) else least - room <= q <= most + room)
-    if stays and not closed:
-        share[0] = 1.0
-    if left < 1 or purse < -0.5 * SLACK:
-        share[0] = 1.0
-        return low, high
     if bounds.unit[j] > 0.0 and np.isfinite(purse):
         # With room for rounding, or a value that costs all that is left would be out of reach.
         reach = (purse + 0.5 * SLACK) / bounds.unit[j]
@@ -398,22 +457,20 @@ def weigh(i, j, n_states, row, used, spent, closed, cells, asked, bounds, rules,
             low, high = max(low, q - reach), min(high, q + reach)
         elif reach < 1.0 - SLACK:
             high = -np.inf
-    dead = share[0] == 0.0
-    for cell in range(n_states - 1):
-        at = cells.offset[j] + cell
-        if not bounds.open[i, at] or (cell == own and asked.alone[i, j]):
-            continue
-        if bounds.level[j]:
-            share[cell + 1] = 1.0 if fits[cell] else 0.0
-        elif np.isnan(cells.low[at]):
-            share[cell + 1] = 1.0 if missing else 0.0
-        else:
-            share[cell + 1] = part(i, j, cell, low, high, cells, asked, bounds)[0]
-        dead = dead and share[cell + 1] <= 0.0
-    # A dead end: the draw goes on unchanged and is dropped when it is finished.
-    if dead:
-        share[0] = 1.0
+    _restrict(i, j, n_states, low, high, missing, fits, cells, asked, bounds, share)
+    share[0] = 1.0 if stays else 0.0
     return low, high
+
+
+@numba.njit(cache=True, error_model="numpy")
+def no_dead_end(share, n_states, closed):  # type: ignore[no-untyped-def]
+    """Rule keeping out where it is closed; but where nothing is left, keep: such a draw is dropped when finished."""
+    if closed:
+        share[0] = 0.0
+    for s in range(n_states):
+        if share[s] > 0.0:
+            return
+    share[0] = 1.0
 
 
 @numba.njit(cache=True, error_model="numpy")

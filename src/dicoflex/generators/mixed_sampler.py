@@ -22,7 +22,18 @@ from numpy.typing import NDArray
 from dicoflex.encoding import Values
 from dicoflex.generators.base import Context
 from dicoflex.generators.grid import Grid
-from dicoflex.generators.mixed_limits import bounds_of, cost, part, rules_of, value, weigh
+from dicoflex.generators.mixed_limits import (
+    bounds_of,
+    changes,
+    cost,
+    depends,
+    is_spent,
+    no_dead_end,
+    part,
+    rules_of,
+    value,
+    weigh,
+)
 from dicoflex.limits import Limits
 from dicoflex.parallel import in_threads
 
@@ -226,30 +237,35 @@ def _last_free(stuck):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, error_model="numpy")
-def _logits(told, j, n_states, net):  # type: ignore[no-untyped-def]
-    """The logits of feature j's states (groups, states), given what each group was told."""
-    h = np.maximum(told, np.float32(0.0))
+def _logits(told, live, j, n_states, net):  # type: ignore[no-untyped-def]
+    """The logits of feature j's states (live groups, states), given what each group was told."""
+    hidden, head = net.inner.shape[1], net.inner.shape[2]
+    h = np.empty((len(live), hidden), dtype=np.float32)
+    for r in range(len(live)):
+        row, source = h[r], told[live[r]]
+        for k in range(hidden):
+            row[k] = max(source[k], np.float32(0.0))
     g = np.dot(h, net.inner[j])
     bias = net.inner_bias[j]
-    for r in range(len(g)):
-        for k in range(g.shape[1]):
-            g[r, k] = max(g[r, k] + bias[k], np.float32(0.0))
-    logits = np.dot(g, net.outer[net.outer_at[j] : net.outer_at[j + 1]].reshape(g.shape[1], n_states))
-    for r in range(len(g)):
+    for r in range(len(live)):
+        row = g[r]
+        for k in range(head):
+            row[k] = max(row[k] + bias[k], np.float32(0.0))
+    logits = np.dot(g, net.outer[net.outer_at[j] : net.outer_at[j + 1]].reshape(head, n_states))
+    bias = net.outer_bias[j]
+    for r in range(len(live)):
+        row = logits[r]
         for s in range(n_states):
-            logits[r, s] += net.outer_bias[j, s]
             # Weights that are not finite must not stop the draw.
-            if not np.isfinite(logits[r, s]):
-                logits[r, s] = np.float32(0.0)
+            x = row[s] + bias[s]
+            row[s] = x if np.isfinite(x) else np.float32(0.0)
     return logits
 
 
 @numba.njit(cache=True, error_model="numpy")
-def _open_all(i, j, n_states, closed, asked, share):  # type: ignore[no-untyped-def]
+def _open_all(i, j, n_states, asked, share):  # type: ignore[no-untyped-def]
     """The share of each state that may be drawn when nothing is limited: all but the query's own value."""
     share[:n_states] = 1.0
-    if closed:
-        share[0] = 0.0
     if asked.alone[i, j]:
         share[asked.own[i, j] + 1] = 0.0
 
@@ -306,52 +322,84 @@ def _keep_all(i, j, n, n_groups, cells, net, asked, told, out):  # type: ignore[
 
 
 @numba.njit(cache=True, error_model="numpy")
+def _live(i, j, n_groups, used, spent, bounds, live):  # type: ignore[no-untyped-def]
+    """How many groups may change feature j; their numbers in `live`."""
+    if bounds is None:
+        return n_groups
+    n = 0
+    for r in range(n_groups):
+        if not is_spent(i, j, used[r], spent[r], bounds):
+            live[n] = r
+            n += 1
+    return n
+
+
+@numba.njit(cache=True, error_model="numpy")
 def _draw_query(i, last, first, cells, net, asked, bounds, rules, out, log_density):  # type: ignore[no-untyped-def]
     """All draws of query i, feature by feature."""
     n, d = out.shape
     widest = net.outer_bias.shape[1]
+    # Taken out of their tuples once: a look into a tuple counts references, which is slow inside a loop.
+    offset, count, low, high = cells.offset, cells.count, cells.low, cells.high
+    key = asked.keys[i]
     told, told_next = np.empty((2, n, net.prefix.shape[1]), dtype=np.float32)
     used, used_next = np.zeros((2, n), dtype=np.int64)
     spent, spent_next = np.zeros((2, n))
     member, member_next = np.zeros((2, n), dtype=np.int64)
     ends = np.empty((n, 2))
     ends[:, 0], ends[:, 1] = -np.inf, np.inf
-    group = np.zeros(n, dtype=np.int64)
-    share, powers = np.empty(widest), np.empty(widest, dtype=np.int32)
+    group, live = np.zeros(n, dtype=np.int64), np.arange(n)
+    base, share, powers = np.empty(widest), np.empty(widest), np.empty(widest, dtype=np.int32)
+    fits = np.ones(widest, dtype=np.bool_)
     totals, successor = np.empty((n, widest)), np.empty((n, widest), dtype=np.int64)
     n_groups = 1
     told[0] = _context(i, cells, net, asked)
     for j in range(d):
-        n_states = cells.offset[j + 1] - cells.offset[j] + 1
+        n_states = offset[j + 1] - offset[j] + 1
+        own, q, place = asked.own[i, j], asked.query[i, j], asked.where[i, j]
         if asked.stuck[i, j]:
             _keep_all(i, j, n, n_groups, cells, net, asked, told, out)
             continue
-        logits = _logits(told[:n_groups], j, n_states, net)
+        n_live = _live(i, j, n_groups, used, spent, bounds, live)
+        logits = _logits(told, live[:n_live], j, n_states, net)
         for r in range(n_groups):
-            closed = j == last and used[r] == 0
-            if bounds is None:
-                _open_all(i, j, n_states, closed, asked, share)
-            else:
-                row = out[member[r]]
-                ends[r] = weigh(i, j, n_states, row, used[r], spent[r], closed, cells, asked, bounds, rules, share)
-            _cumulate(logits[r], share, powers[:n_states], totals[r])
+            totals[r, :n_states] = 1.0  # what a group that can't afford a change keeps to
             successor[r, :n_states] = -1
+        varies = False
+        if bounds is None:
+            _open_all(i, j, n_states, asked, base)
+        else:
+            varies = depends(j, bounds, rules)
+            fits[:] = True
+            changes(i, j, n_states, cells, asked, bounds, base)
+            ends[:n_groups, 0], ends[:n_groups, 1] = bounds.low[i, j], bounds.high[i, j]
+        for k in range(n_live):
+            r = live[k]
+            share[:n_states] = base[:n_states]
+            if bounds is not None:  # noqa: SIM102
+                if varies:
+                    row = out[member[r]]
+                    ends[r] = weigh(i, j, n_states, row, used[r], spent[r], cells, asked, bounds, rules, fits, share)
+            no_dead_end(share, n_states, j == last and used[r] == 0)
+            _cumulate(logits[k], share, powers[:n_states], totals[r])
         n_next = 0
         for t in range(n):
             r = group[t]
             counter = (first + np.uint64(t)) * np.uint64(2 * d) + np.uint64(2 * j)
-            s = _pick(totals[r], n_states, _uniform(asked.keys[i], counter) * totals[r, n_states - 1])
-            cell, drawn, inside, shared, size = asked.own[i, j], asked.query[i, j], asked.where[i, j], True, 0.0
+            s = _pick(totals[r], n_states, _uniform(key, counter) * totals[r, n_states - 1])
+            cell, drawn, inside, shared, size = own, q, place, True, 0.0
             if s > 0:
                 cell = s - 1
-                at = cells.offset[j] + cell
-                _, a, b, start, number = part(i, j, cell, ends[r, 0], ends[r, 1], cells, asked, bounds)
-                v = _uniform(asked.keys[i], counter + np.uint64(1))
-                drawn = value(i, j, cell, a, b, start, number, v, cells, asked, bounds)
-                width = cells.high[at] - cells.low[at]
-                inside = np.float32((drawn - cells.low[at]) / width) if width > 0.0 else np.float32(0.0)
-                shared = cells.count[at] == 1
-                size = np.log(np.float64(number)) if number > 0 else (np.log(b - a) if b > a else 0.0)
+                at = offset[j] + cell
+                width = high[at] - low[at]
+                shared = count[at] == 1
+                drawn = low[at]
+                if not shared:
+                    _, a, b, start, number = part(i, j, cell, ends[r, 0], ends[r, 1], cells, asked, bounds)
+                    v = _uniform(key, counter + np.uint64(1))
+                    drawn = value(i, j, cell, a, b, start, number, v, cells, asked, bounds)
+                    size = np.log(np.float64(number)) if number > 0 else (np.log(b - a) if b > a else 0.0)
+                inside = np.float32((drawn - low[at]) / width) if width > 0.0 else np.float32(0.0)
             out[t, j] = drawn
             mass = totals[r, s] - (totals[r, s - 1] if s > 0 else 0.0)
             log_density[t] += np.log(mass / totals[r, n_states - 1]) - size
@@ -364,7 +412,7 @@ def _draw_query(i, last, first, cells, net, asked, bounds, rules, out, log_densi
             _tell(j, cell, inside, s == 0, cells, net, told_next[n_next])
             used_next[n_next] = used[r] + (s > 0)
             if bounds is not None:
-                spent_next[n_next] = spent[r] + (cost(j, drawn, asked.query[i, j], bounds) if s > 0 else 0.0)
+                spent_next[n_next] = spent[r] + (cost(j, drawn, q, bounds) if s > 0 else 0.0)
             member_next[n_next] = t
             group[t] = n_next
             n_next += 1
@@ -386,6 +434,7 @@ def _draw(low, high, cells, net, asked, bounds, rules, first, out, log_density):
 def _score(low, high, cells, net, asked, cell, where, kept, out):  # type: ignore[no-untyped-def]
     widest = net.outer_bias.shape[1]
     share, powers, total = np.empty(widest), np.empty(widest, dtype=np.int32), np.empty(widest)
+    alone = np.zeros(1, dtype=np.int64)
     for i in range(low, high):
         last = _last_free(asked.stuck[i])
         told = _context(i, cells, net, asked).reshape(1, -1)
@@ -393,8 +442,9 @@ def _score(low, high, cells, net, asked, cell, where, kept, out):  # type: ignor
         for j in range(cell.shape[1]):
             if not asked.stuck[i, j]:
                 n_states = cells.offset[j + 1] - cells.offset[j] + 1
-                logits = _logits(told, j, n_states, net)
-                _open_all(i, j, n_states, j == last and not changed, asked, share)
+                logits = _logits(told, alone, j, n_states, net)
+                _open_all(i, j, n_states, asked, share)
+                no_dead_end(share, n_states, j == last and not changed)
                 _cumulate(logits[0], share, powers[:n_states], total)
                 s = 0 if kept[i, j] else cell[i, j] + 1
                 mass = total[s] - (total[s - 1] if s > 0 else 0.0)

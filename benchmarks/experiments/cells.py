@@ -1,0 +1,180 @@
+"""Cells: one measurement each, named by a hash of its settings, kept in a cache so that a stopped run goes on."""
+
+from __future__ import annotations
+
+__all__ = ["FULL", "QUICK", "Cell", "Measure", "Options", "Result", "Size", "merged", "run", "tidy"]
+
+import hashlib
+import json
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dicoflex import __version__
+from dicoflex.files import write_text
+from dicoflex.progress import Progress
+
+DIGITS = 7
+MODELS = "models"
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much work a cell may do.
+
+    rows: training rows, None for all. queries: test rows of each predicted class. candidates: answers asked for;
+    kept: of the valid ones, so many are scored. seconds: the budget for learning, and again for answering.
+    quick: whether trainings are cut to a few steps as well.
+    """
+
+    rows: int | None = None
+    queries: int = 100
+    candidates: int = 100
+    kept: int = 10
+    seconds: float = 600.0
+    quick: bool = False
+
+
+FULL = Size()
+QUICK = Size(rows=600, queries=6, candidates=20, kept=5, seconds=2.0, quick=True)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One measurement: what is measured, on which table, of which method, with which seed and settings."""
+
+    kind: str
+    table: str
+    method: str
+    seed: int = 0
+    size: Size = FULL
+    settings: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def key(self) -> str:
+        """The cell's name in the cache; another version of the package is another cell."""
+        text = json.dumps(asdict(self) | {"version": __version__}, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def __str__(self) -> str:
+        more = "".join(f", {name} {value}" for name, value in self.settings)
+        return f"{self.kind}: {self.table}, {self.method}{more}, seed {self.seed}"
+
+    @classmethod
+    def of(cls, stored: dict[str, Any]) -> Cell:
+        """The cell that was stored as a dict."""
+        settings = tuple((name, value) for name, value in stored["settings"])
+        return cls(**stored | {"size": Size(**stored["size"]), "settings": settings})
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a run was asked for; None leaves the choice to the experiment."""
+
+    tables: tuple[str, ...] | None = None
+    methods: tuple[str, ...] | None = None
+    seeds: tuple[int, ...] = (0,)
+    size: Size = FULL
+
+    def pick_tables(self, known: Sequence[str]) -> list[str]:
+        """The tables of `known` that were asked for."""
+        return [name for name in known if self.tables is None or name in self.tables]
+
+    def pick_methods(self, known: Sequence[str], *, quick: Sequence[str]) -> list[str]:
+        """The methods of `known` that were asked for; in a quick run, those of `quick` if none was."""
+        wanted = self.methods or (tuple(quick) if self.size.quick else tuple(known))
+        return [name for name in known if name in wanted]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of a cell: its figures, or why there are none."""
+
+    cell: Cell
+    figures: dict[str, Any] = field(default_factory=dict)
+    failed: str = ""
+
+    def stored(self) -> dict[str, Any]:
+        """The result as plain data."""
+        return asdict(self)
+
+    @classmethod
+    def of(cls, stored: dict[str, Any]) -> Result:
+        """The result that was stored as plain data."""
+        return cls(Cell.of(stored["cell"]), stored["figures"], stored["failed"])
+
+
+Measure = Callable[[Cell, Path], dict[str, Any]]
+"""From a cell and the folder of fitted models to the cell's figures."""
+
+
+def run(cells: Sequence[Cell], measure: Measure, cache: Path) -> list[Result]:
+    """The results of all cells, from the cache where they are there.
+
+    A cell that fails is left out with its reason and is not cached: one method can't stop the others.
+    """
+    cache.mkdir(parents=True, exist_ok=True)
+    results = []
+    with Progress().stage("bench", len(cells)) as advance:
+        for cell in cells:
+            results.append(_result(cell, measure, cache / f"{cell.key}.json"))
+            advance(1, str(cell))
+    return results
+
+
+def _result(cell: Cell, measure: Measure, path: Path) -> Result:
+    if path.exists():
+        return Result.of(json.loads(path.read_text(encoding="utf-8")))
+    print(f"{cell} …", flush=True)
+    started = time.perf_counter()
+    try:
+        result = Result(cell, tidy(measure(cell, path.parent / MODELS)))
+    except Exception as error:
+        print(f"  left out: {type(error).__name__}: {error}", flush=True)
+        return Result(cell, failed=f"{type(error).__name__}: {error}")
+    write_text(path, json.dumps(result.stored(), indent=1) + "\n")
+    print(f"  {time.perf_counter() - started:.1f} s", flush=True)
+    return result
+
+
+def tidy(value: Any) -> Any:
+    """Plain data for JSON: rounded numbers, and None for what is no number.
+
+    >>> tidy({"a": np.float64(0.1) + 0.2, "b": [float("nan"), np.int64(3)]})
+    {'a': 0.3, 'b': [None, 3]}
+    """
+    if isinstance(value, dict):
+        return {str(name): tidy(part) for name, part in value.items()}
+    if isinstance(value, list | tuple | np.ndarray):
+        return [tidy(part) for part in value]
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    if isinstance(value, int | np.integer):
+        return int(value)
+    if isinstance(value, float | np.floating):
+        return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
+    return value
+
+
+def merged(results: Sequence[Result]) -> list[Result]:
+    """One result per setting: figures that are numbers averaged over the seeds, failed cells left out."""
+    groups: dict[Cell, list[Result]] = {}
+    for result in results:
+        if not result.failed:
+            groups.setdefault(replace(result.cell, seed=0), []).append(result)
+    return [Result(cell, _average([r.figures for r in group])) for cell, group in groups.items()]
+
+
+def _average(values: Sequence[Any]) -> Any:
+    first = values[0]
+    if isinstance(first, dict):
+        return {name: _average([value.get(name) for value in values if value is not None]) for name in first}
+    if isinstance(first, bool):
+        return any(values)
+    numbers = [value for value in values if isinstance(value, int | float)]
+    return sum(numbers) / len(numbers) if numbers else first

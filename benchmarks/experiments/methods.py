@@ -1,0 +1,132 @@
+"""All methods behind one call: ours at several conditions, each fitted once and kept as a model file, and baselines."""
+
+from __future__ import annotations
+
+__all__ = ["EXPONENTS", "METHODS", "MULTI", "OURS", "Ask", "explainer", "fit", "soft_draws"]
+
+import hashlib
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+
+import dicoflex
+from baselines import BASELINES, Answers
+from dicoflex import DiCoFlex
+from experiments.cells import Cell
+from experiments.tasks import Task
+
+Ask = Callable[..., Answers]
+"""From queries, targets, n and seconds to answers."""
+
+EXPONENTS = (0.01, 0.08, 0.25, 1.0, 2.0)
+SURE = 0.9
+# Name of the method: generator, exponent, whether a high confidence is asked for.
+OURS: dict[str, tuple[str, float, bool]] = {
+    "mixed (p=2.0)": ("mixed", 2.0, False),
+    "mixed (p=0.01)": ("mixed", 0.01, False),
+    "mixed, sure (p=2.0)": ("mixed", 2.0, True),
+    "maf (p=2.0)": ("maf", 2.0, False),
+    "maf (p=0.01)": ("maf", 0.01, False),
+}
+MULTI = (*OURS, *(name for name, method in BASELINES.items() if method.many))
+METHODS = (*MULTI, *(name for name, method in BASELINES.items() if not method.many))
+QUICK_MIXED: dict[str, Any] = {
+    "training": {"epochs": 1, "min_steps": 60},
+    "fit_config": {"passes": 1, "own_draws": 2000},
+    "generator_config": {"hidden": 48, "head": 16},
+}
+
+
+def fit(cell: Cell, task: Task, models: Path) -> tuple[Ask, dict[str, Any]]:
+    """A method ready to be asked, and facts about its fit: seconds, and whether time ran out."""
+    budget = cell.size.seconds
+    if cell.method in OURS:
+        generator, p, sure = OURS[cell.method]
+        model = explainer(cell, task, models, generator)
+        facts = {"fit_seconds": model.report_["seconds"], "fit_cut": "used up" in model.report_["training_ended"]}
+        return _ours(model, p=p, seed=cell.seed, sure=sure), facts
+    started = time.perf_counter()
+    method = BASELINES[cell.method]().fit(task.problem, seed=cell.seed, seconds=budget)
+    took = time.perf_counter() - started
+    return method.answer, {"fit_seconds": took, "fit_cut": took >= budget}
+
+
+def explainer(cell: Cell, task: Task, models: Path, generator: str, **overrides: Any) -> DiCoFlex:
+    """The fitted explainer of a cell, from its file in the folder `models` where it is there."""
+    facts = {"table": cell.table, "seed": cell.seed, "rows": cell.size.rows, "quick": cell.size.quick}
+    facts |= {"seconds": cell.size.seconds, "generator": generator, "version": dicoflex.__version__}
+    text = json.dumps(facts | {"overrides": overrides}, sort_keys=True)
+    path = models / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.dicoflex"
+    if path.exists():
+        return dicoflex.load(path)
+    model = _build(cell, task, generator, overrides)
+    labels = np.asarray(task.black_box.predict(task.data.X_train))
+    # The paper's densities learn from labels alone.
+    model.fit(task.data.X_train, labels, predict_proba=task.black_box.predict_proba if generator == "mixed" else None)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    model.save(path)
+    return model
+
+
+def _build(cell: Cell, task: Task, generator: str, overrides: dict[str, Any]) -> DiCoFlex:
+    common: dict[str, Any] = {"schema": task.data.schema, "random_state": cell.seed, "verbose": False}
+    common |= {"max_seconds": cell.size.seconds}
+    if generator != "mixed":
+        quick = {"fit_config": {"passes": 1}} if cell.size.quick else {}
+        return DiCoFlex.paper(**common | {"generator": generator} | quick | overrides)
+    return DiCoFlex(**common | (QUICK_MIXED if cell.size.quick else {}) | overrides)
+
+
+def _ours(model: DiCoFlex, *, p: float, seed: int, sure: bool) -> Ask:
+    # The paper's flow is measured as it draws; the stand-in's filter is not part of it.
+    settings: dict[str, Any] = {"p": p, "random_state": seed, "filter": model.generator_.name == "mixed"}
+    highest = dict(zip(model.classes_.tolist(), model.conditions_.highest.tolist(), strict=True))
+
+    def ask(queries: pd.DataFrame, targets: Any, *, n: int = 1, seconds: float | None = None) -> Answers:  # noqa: ARG001
+        started = time.perf_counter()
+        if sure:
+            frame = _confident(model, queries, np.asarray(targets), highest, n=n, **settings)
+        else:
+            frame = model.sample(queries, target=targets, n=n, **settings)
+        return Answers(frame, time.perf_counter() - started, np.ones(len(queries), dtype=bool))
+
+    return ask
+
+
+def _confident(
+    model: DiCoFlex, queries: pd.DataFrame, targets: NDArray[Any], highest: dict[Any, float], **settings: Any
+) -> pd.DataFrame:
+    """Draws at confidence 0.9, or the highest that the target's training rows support where that is less."""
+    parts = []
+    for label in np.unique(targets):
+        confidence = float(np.floor(min(SURE, highest[label]) * 1e4) / 1e4)
+        parts.append(model.sample(queries[targets == label], target=label, confidence=confidence, **settings))
+    return pd.concat(parts).sort_index()
+
+
+def soft_draws(
+    model: DiCoFlex, queries: pd.DataFrame, targets: Any, *, n: int, p: float, frozen: list[Any], seed: int
+) -> pd.DataFrame:
+    """Draws of one of the paper's flows as the flow gives them: told of the mask, but free to break it.
+
+    The library copies frozen features from the query after each draw; here nothing is copied, as in the paper. The
+    context is the paper's c = [x, y', p, m].
+    """
+    encoding = model.encoding_
+    values = encoding.encode(queries)
+    mask = encoding.real_mask(np.tile(model.schema_.mask(frozen), (len(queries), 1)))
+    wanted = np.eye(len(model.classes_))[np.searchsorted(model.classes_, targets)]
+    context = np.hstack([encoding.to_reals(values), wanted, np.full((len(queries), 1), p), mask]).astype(np.float32)
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        torch.manual_seed(seed)
+        reals = model.generator_.flow(torch.from_numpy(context)).sample((n,)).numpy()
+    reals = np.clip(np.nan_to_num(reals), -1e6, 1e6).swapaxes(0, 1).reshape(len(queries) * n, -1)
+    index = pd.MultiIndex.from_product([queries.index, range(n)], names=["row", "cf"])
+    return encoding.decode(encoding.snap(encoding.from_reals(reals)), index)

@@ -1,0 +1,382 @@
+"""A quick run of every experiment goes from the entry point to its page, resumes, keeps its budget, shows the paper."""
+
+from __future__ import annotations
+
+import doctest
+import json
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from baselines import Answers
+from dicoflex import bench
+from dicoflex.errors import DataError, UserError
+from experiments import cells as cells_module
+from experiments import comparison, masks, pages, paper, sparsity, tasks, theory
+from experiments.cells import QUICK, Cell, Options, Result
+from experiments.command import EXPERIMENTS
+from experiments.pages import SCORES, Finding
+
+CELL = Cell("comparison", "adult", "cchvae", size=QUICK)
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("experiments")
+    bench.run(["all"], ["--quick", "--out", str(folder / "out"), "--cache", str(folder / "cache")])
+    return folder
+
+
+def stored(ran: Path, name: str) -> list[Result]:
+    return [Result.of(r) for r in json.loads((ran / "out" / f"{name}.json").read_text())["results"]]
+
+
+# -- the quick run ----------------------------------------------------------------------------------------------------
+
+
+def test_every_experiment_runs_and_no_cell_fails(ran: Path) -> None:
+    for name, experiment in EXPERIMENTS.items():
+        results = stored(ran, name)
+        assert results, name
+        assert [r.failed for r in results] == [""] * len(results), name
+        assert (ran / "out" / f"{name}.md").read_text().startswith(f"# {experiment.TITLE}\n")
+
+
+def test_the_figures_are_pictures(ran: Path) -> None:
+    names = {path.name for path in (ran / "out").glob("*.png")}
+    wanted = {"comparison.png", "runtime.png", "sparsity.png", "theory.png", "teaser_mixed.png", "teaser_maf.png"}
+    assert names == wanted
+    for name in names:
+        assert (ran / "out" / name).read_bytes().startswith(b"\x89PNG")
+
+
+def test_every_picture_is_on_a_page(ran: Path) -> None:
+    pages = "".join(path.read_text() for path in (ran / "out").glob("*.md"))
+    for path in (ran / "out").glob("*.png"):
+        assert f"]({path.name})" in pages
+
+
+def test_pages_say_how_they_were_made(ran: Path) -> None:
+    for name in (*EXPERIMENTS, "paper"):
+        page = (ran / "out" / f"{name}.md").read_text()
+        assert "`dicoflex bench all --quick`" in page
+        assert "Seeds: 0." in page
+        assert "torch " in page
+        assert str(ran) not in page
+
+
+def test_pages_show_the_papers_figures_beside_ours(ran: Path) -> None:
+    for name, printed in {
+        "comparison": ("(0.998)", "(2.036)", "(0.894)"),
+        "deviation": ("(0.518)", "(0.646)"),
+        "german": ("(0.833)", "(-6.030)"),
+        "masks": ("(0.023)", "(0.833)", "(2.640)"),
+        "sparsity": ("(0.441)", "(1.949)"),
+        "ablation": ("(-43.30)", "(30.51)"),
+        "runtime": ("0.12 ± 0.05",),
+    }.items():
+        page = (ran / "out" / f"{name}.md").read_text()
+        for text in printed:
+            assert text in page, (name, text)
+
+
+def test_both_directions_are_scored(ran: Path) -> None:
+    for result in stored(ran, "comparison"):
+        scores = dict(result.figures["scores"])
+        if result.figures["done"] == 1:
+            assert set(scores) == {"both", "to >50K", "to <=50K"}
+        if scores:
+            assert scores.pop("both")["queries"] == sum(score["queries"] for score in scores.values())
+    assert stored(ran, "comparison")[0].figures["done"] == 1
+
+
+def test_frozen_features_stay_in_the_library_and_not_in_the_flow(ran: Path) -> None:
+    for result in stored(ran, "masks"):
+        for mask, features in masks.MASKS.items():
+            for feature in features:
+                assert result.figures["exact"][mask]["features"][feature]["changed"] == 0
+                if result.cell.method == "maf":
+                    assert result.figures["soft"][mask]["features"][feature]["changed"] > 0
+
+
+def test_training_pairs_keep_the_propositions(ran: Path) -> None:
+    for result in stored(ran, "theory"):
+        pairs = result.figures["pairs"]
+        assert pairs["validity"] == pairs["within_bound"] == pairs["in_distribution"] == pairs["copies"] == 1
+        assert result.figures["draws"]["copies"] < 1
+
+
+def test_a_violated_bound_is_reported(ran: Path) -> None:
+    both = stored(ran, "theory")[0].figures["diversity"]
+    # It can hold where two neighbours are much closer to each other than all the others are.
+    assert both["printed_q_broken"] > 0.5
+    assert both["mended_q_broken"] == 0
+    assert both["mended_q"] <= both["left_q"] < both["printed_q"]
+    for page in ("theory.md", "paper.md"):
+        said = f"breaks the bound as printed for {both['printed_q_broken']:.3f} of the queries"
+        assert said in (ran / "out" / page).read_text()
+
+
+def test_the_summary_names_every_experiment_that_found_something(ran: Path) -> None:
+    page = (ran / "out" / "paper.md").read_text()
+    for name, experiment in EXPERIMENTS.items():
+        for finding in experiment.findings(stored(ran, name)):
+            assert f"- {finding.text} ([{name}]({name}.md))" in page
+
+
+def test_a_second_run_takes_everything_from_the_cache(ran: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def prepare(cell: Cell) -> None:
+        raise AssertionError(f"{cell} was measured again")
+
+    for experiment in EXPERIMENTS.values():
+        if hasattr(experiment, "prepare"):
+            monkeypatch.setattr(experiment, "prepare", prepare)
+    before = (ran / "out" / "comparison.json").read_text()
+    bench.run(["all"], ["--quick", "--out", str(ran / "out"), "--cache", str(ran / "cache")])
+    assert (ran / "out" / "comparison.json").read_text() == before
+
+
+def test_a_method_cut_off_is_marked_and_scored_on_what_it_did(ran: Path) -> None:
+    maf = next(r for r in stored(ran, "comparison") if r.cell.method == "maf (p=2.0)")
+    assert maf.figures["fit_cut"]
+    assert maf.figures["out_of_time"]
+    page = (ran / "out" / "comparison.md").read_text()
+    assert "| maf (p=2.0) \\* |" in page
+    assert "Time ran out, in learning or in answering, for" in page
+
+
+# -- cells ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_stopped_run_goes_on_where_it_was(tmp_path: Path) -> None:
+    three = [replace(CELL, seed=seed) for seed in range(3)]
+    measured = []
+
+    def measure(cell: Cell, models: Path) -> dict[str, Any]:
+        measured.append(cell.seed)
+        if len(measured) == 2:
+            raise KeyboardInterrupt
+        return {"seed": cell.seed}
+
+    with pytest.raises(KeyboardInterrupt):
+        cells_module.run(three, measure, tmp_path)
+    results = cells_module.run(three, measure, tmp_path)
+    assert measured == [0, 1, 1, 2]
+    assert [r.figures["seed"] for r in results] == [0, 1, 2]
+    assert [r.cell for r in results] == three
+
+
+def test_a_failing_cell_is_told_and_tried_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def measure(cell: Cell, models: Path) -> dict[str, Any]:
+        raise DataError("no such table")
+
+    (result,) = cells_module.run([CELL], measure, tmp_path)
+    assert result.failed == "DataError: no such table"
+    assert "left out: DataError: no such table" in capsys.readouterr().out
+    page = comparison.page([result], "dicoflex bench comparison")
+    assert f"- {CELL}: DataError: no such table" in page
+    (again,) = cells_module.run([CELL], lambda *_: {"fine": 1}, tmp_path)
+    assert again.figures == {"fine": 1}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(CELL, seed=1),
+        replace(CELL, table="bank"),
+        replace(CELL, size=replace(QUICK, seconds=3.0)),
+        replace(CELL, settings=(("K", 8),)),
+    ],
+)
+def test_other_settings_are_another_cell(other: Cell) -> None:
+    assert other.key != CELL.key
+
+
+def test_a_cell_survives_storage_with_its_key() -> None:
+    cell = replace(CELL, settings=(("K", 8), ("alpha", 10)))
+    back = Result.of(json.loads(json.dumps(Result(cell, {"a": 1}).stored())))
+    assert back.cell == cell
+    assert back.cell.key == cell.key
+
+
+def test_seeds_are_averaged() -> None:
+    some = [Result(replace(CELL, seed=s), {"scores": {"a": float(s)}, "out_of_time": s == 1}) for s in (0, 1)]
+    (mean,) = cells_module.merged([*some, Result(replace(CELL, seed=2), failed="lost")])
+    assert mean.figures == {"scores": {"a": 0.5}, "out_of_time": True}
+
+
+# -- tasks and methods ------------------------------------------------------------------------------------------------
+
+
+def test_targets_take_turns() -> None:
+    task = tasks.prepare(CELL)
+    assert len(task.queries) == 2 * QUICK.queries
+    assert (task.targets[::2] == task.targets[0]).all()
+    assert (task.targets[1::2] == task.targets[1]).all()
+    assert task.targets[0] != task.targets[1]
+    assert (np.asarray(task.black_box.predict(task.queries)) != task.targets).all()
+
+
+def test_valid_answers_alone_are_kept() -> None:
+    index = pd.MultiIndex.from_product([[0, 1], range(20)], names=["row", "cf"])
+    frame = pd.DataFrame({"a": range(40)}, index=index)
+    valid = np.arange(40) % 2 == 0
+    kept = tasks.choose(frame, valid, 3, seed=0)
+    assert kept.groupby(level="row").size().tolist() == [3, 3]
+    assert (kept["a"] % 2 == 0).all()
+    assert not kept.equals(tasks.choose(frame, valid, 3, seed=1))
+
+
+def test_queries_out_of_budget_are_left_out_of_the_scores() -> None:
+    task = tasks.prepare(CELL)
+    wanted = task.data.X_train[np.asarray(task.black_box.predict(task.data.X_train)) == task.targets[0]].head(4)
+    index = pd.MultiIndex.from_product([[0], range(4)], names=["row", "cf"])
+    done = np.arange(len(task.queries)) < 3
+    answers = Answers(wanted.set_axis(index), 1.0, done)
+    scores = tasks.score_answers(task, answers, size=QUICK)
+    # Of three queries that were done one has answers, all of them valid; the others count as failures.
+    assert scores["both"]["queries"] == 3
+    assert scores["both"]["validity"] == pytest.approx(1 / 3)
+    assert scores["both"]["validity_raw"] == 1
+
+
+def test_a_slow_method_can_not_stall_the_rest(tmp_path: Path) -> None:
+    cell = replace(CELL, method="revise", size=replace(QUICK, seconds=0.2))
+    started = time.perf_counter()
+    found = comparison.measure(cell, tmp_path)
+    assert time.perf_counter() - started < 30
+    assert found["out_of_time"]
+
+
+# -- the paper's figures ----------------------------------------------------------------------------------------------
+
+SOURCE = r"""
+\begin{table}\label{tab:comparison}\begin{tabular}{l}\toprule
+Dataset & Model & Validity & a & b & c & d & e & f \\ \midrule \midrule
+Lending & \our{} (p=2.0) & \textbf{1.000} & 0.9 & 1 & 2 & 3 & 4 & 5 \\
+ Club & DiCE & 0.5 & \underline{ 0.8} & 1 & 2 & 3 & 4 & - \\ \midrule
+Adult & DiCE & 0.25 & 0.8 & 1 & 2 & 3 & 4 & -6.03 \\
+\end{tabular}
+"""
+
+
+def test_a_table_is_read_with_its_marks_and_gaps() -> None:
+    rows = paper._by_dataset(paper._rows(SOURCE, "tab:comparison"), paper.SCORES)
+    assert set(rows) == {"lending-club", "adult"}
+    assert rows["lending-club"]["DiCoFlex (p=2.0)"]["validity"] == 1.0
+    assert rows["lending-club"]["DiCE"]["probability"] == 0.8
+    assert rows["lending-club"]["DiCE"]["hypervolume_log10"] is None
+    assert rows["adult"]["DiCE"]["hypervolume_log10"] == -6.03
+
+
+def test_another_source_is_refused() -> None:
+    with pytest.raises(DataError, match="no table 'tab:comparison'"):
+        paper.parse("nothing")
+
+
+def test_the_stored_figures_are_complete() -> None:
+    figures = paper.load()
+    assert set(figures["tab:comparison"]) == set(comparison.TABLES)
+    for models in figures["tab:comparison"].values():
+        assert len(models) == 7
+        assert all(set(scores) == set(paper.SCORES) for scores in models.values())
+        assert sum(scores["hypervolume_log10"] is None for scores in models.values()) == 3
+    assert [len(figures[label]) for label in ("tab:our-perturb", "tab:moremask", "tab:ablation_nll")] == [5, 5, 4]
+    assert [s.name for s in SCORES] == list(paper.SCORES)
+
+
+# -- what is said -----------------------------------------------------------------------------------------------------
+
+
+def result(method: str, **scores: float) -> Result:
+    figures = {"scores": {"both": scores}, "out_of_time": False, "seconds": 1.0}
+    return Result(replace(CELL, method=method), figures)
+
+
+def test_the_default_is_praised_only_if_nobody_is_better() -> None:
+    ours, rival = result("mixed (p=2.0)", validity_raw=0.99), result("cchvae", validity_raw=0.98)
+    (good,) = comparison.findings([ours, rival])
+    assert good.verdict == "better"
+    (bad,) = comparison.findings([ours, result("cchvae", validity_raw=1.0)])
+    assert bad.verdict == "not"
+    assert "better elsewhere: cchvae. A likely reason, not measured: a method that asks" in bad.text
+    (worse,) = comparison.findings([ours, result("maf (p=2.0)", validity_raw=1.0)])
+    assert "asks the black box" not in worse.text
+    assert "| adult | raw validity ↑ | mixed (p=2.0) | 0.990 | cchvae | 1.000 |" in comparison.page(
+        [ours, result("cchvae", validity_raw=1.0)], "dicoflex bench comparison"
+    )
+
+
+def test_a_confidence_that_others_can_not_be_asked_for_is_told() -> None:
+    rival = result("cchvae", probability=0.9)
+    found = comparison.findings(
+        [result("mixed (p=2.0)", probability=0.8), result(comparison.SURE, probability=0.95), rival]
+    )
+    assert [finding.verdict for finding in found] == ["not", "better"]
+    assert "asked for a confidence of 0.9, which the others can't be" in found[1].text
+
+
+def test_a_claim_of_the_paper_is_held_against_our_run() -> None:
+    # On Adult the paper prints a better LOF for its flow than for CCHVAE and DiCE.
+    flow = result("maf (p=2.0)", log_lof=0.5)
+    (same,) = comparison.findings([flow, result("cchvae", log_lof=0.9)])
+    assert same == Finding("agree", same.text)
+    (other,) = comparison.findings([flow, result("cchvae", log_lof=0.1)])
+    assert other.verdict == "differ"
+
+
+def test_sparsity_must_fall_steadily() -> None:
+    def with_shares(*shares: float) -> Result:
+        at = {str(p): {"sparsity_numbers": s} for p, s in zip((0.01, 0.08, 0.25, 1.0, 2.0), shares, strict=True)}
+        return Result(Cell("sparsity", "adult", "mixed"), {"at": at, "out_of_time": False})
+
+    assert sparsity.findings([with_shares(0.1, 0.2, 0.3, 0.4, 0.5)])[0].verdict == "agree"
+    assert sparsity.findings([with_shares(0.1, 0.2, 0.1, 0.4, 0.5)])[0].verdict == "differ"
+
+
+def test_both_bounds_agree_for_two_draws() -> None:
+    printed, mended, chance, true_chance = theory.bounds(np.array([0.5]), np.array([0.0]), 3.0, k=16, n=2)
+    assert chance == true_chance == 15 / 16
+    assert printed == mended == 0.5 * 15 / 16
+    with_error, _, _, _ = theory.bounds(np.array([0.5]), np.array([0.02]), 3.0, k=16, n=2)
+    assert with_error == pytest.approx(0.5 * 15 / 16 - 3.0 * 0.2)
+
+
+@pytest.mark.parametrize("module", [cells_module, pages, paper, theory])
+def test_examples_in_the_documentation_are_true(module: Any) -> None:
+    found = doctest.testmod(module)
+    assert found.attempted > 0
+    assert found.failed == 0
+
+
+# -- asking -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("names", "argv", "message"),
+    [
+        (["comparisn"], [], "experiment 'comparisn' is unknown; did you mean 'comparison'"),
+        (["comparison"], ["--seconds", "0"], "--seconds must be more than 0, got 0"),
+        (["comparison"], ["--tables", "adlt"], "table 'adlt' is unknown; did you mean 'adult'"),
+        (["comparison"], ["--methods", "dice"], "method 'dice' is unknown"),
+    ],
+)
+def test_wrong_calls_are_told_before_any_work(names: list[str], argv: list[str], message: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=message):
+        bench.run(names, [*argv, "--quick", "--out", str(tmp_path), "--cache", str(tmp_path)])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_tables_and_methods_can_be_chosen() -> None:
+    chosen = comparison.cells(Options(tables=("bank",), methods=("oracle",), seeds=(0, 1)))
+    assert [(c.table, c.method, c.seed) for c in chosen] == [("bank", "oracle", 0), ("bank", "oracle", 1)]
+
+
+def test_an_installed_package_says_where_the_experiments_are(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="clone the repository"):
+        bench.folder(tmp_path / "lib" / "dicoflex")
