@@ -367,12 +367,12 @@ def cells(options: argparse.Namespace) -> list[Cell]:
     if options.quick:
         quick = {"queries": 10, "draws": 20, "rows": 1500, "maf_seconds": 5.0, "quick": True}
         return [Cell("adult", method, 0, **quick) for method in options.methods or ("mixed", "oracle", "maf")]
-    once = (*ADULT_ONLY, "maf")
+    tables = dict.fromkeys(ADULT_ONLY, options.tables[:1]) | {"maf": options.maf_tables or options.tables}
     return [
         Cell(table, method, seed, maf_seconds=options.maf_seconds)
         for method in options.methods or METHODS
-        for seed in (options.seeds[:1] if method in once else options.seeds)
-        for table in (options.tables[:1] if method in ADULT_ONLY else options.tables)
+        for seed in (options.seeds[:1] if method in tables else options.seeds)
+        for table in tables.get(method, options.tables)
     ]
 
 
@@ -382,6 +382,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
     parser.add_argument("--methods", nargs="+", choices=METHODS)
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1])
+    parser.add_argument("--maf-tables", nargs="+", choices=TABLES, help="where maf is trained; default: all tables")
     parser.add_argument("--maf-seconds", type=float, default=600.0)
     parser.add_argument("--quick", action="store_true", help="a small slice of Adult, in a minute or two")
     parser.add_argument("--out", type=Path, default=HERE / "results")

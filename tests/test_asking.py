@@ -54,7 +54,7 @@ def test_frozen_features_of_the_call_and_of_its_constraints_are_joined() -> None
     [
         ({"frozen": ["age"]}, False),
         ({"frozen": ["age"], "strict": True}, False),
-        ({"cost": {"age": 1}}, False),
+        ({"cost": {"age": 1}}, True),
         ({"cost": {"age": 1}, "max_cost": 2}, True),
         ({"increase": ["age"]}, True),
         ({"rules": ["age < 40"]}, True),

@@ -458,6 +458,8 @@ def test_what_the_default_density_draws_breaks_nothing_but_rules(table: str, get
     for number in range(60):
         wish = maker.wish()
         rows = pool.sample(ROWS, random_state=number).reset_index(drop=True)
+        if wish.says:  # a draw that a rule leaves no way keeps even what may not stay
+            wish.fields.pop("strict", None)
         try:
             bound = Constraints(**wish.fields)
             model.schema_.check_constraints(bound)

@@ -319,6 +319,12 @@ def test_rules_are_judged_on_the_finished_row() -> None:
         ([], {"rules": ["grade == 'low'"], "increase": ["grade"]}, {}),
         (["age", "member"], {"rules": ["if member == true then age > 30"]}, {}),
         (["visits"], {"rules": ["visits != 4"]}, {}),
+        ([], {"rules": ["visits >= 10"], "allowed": {"visits": [0, 9]}}, {}),
+        (
+            [],
+            {"rules": ["visits >= 1"], "allowed": {"visits": [0, 9]}, "ranges": {"visits": (0, 8)}, "strict": True},
+            {},
+        ),
         (["visits"], {"rules": ["visits in [1, 2]"]}, {}),
     ],
 )

@@ -107,8 +107,8 @@ def _names(frozen: Any, schema: Schema) -> list[Any]:
 
 
 def limited(bound: Constraints) -> bool:
-    """Whether more is asked for than frozen features; weights without a bound on the cost rule nothing out."""
-    return bound.model_copy(update={"frozen": (), "strict": False, "override": (), "cost": {}}) != NOTHING
+    """Whether more is asked for than frozen features; weights alone rule nothing out, but rank."""
+    return bound.model_copy(update={"frozen": (), "strict": False, "override": ()}) != NOTHING
 
 
 def exponent(p: Any, trained: tuple[float, ...], *, sparse: bool) -> float:
@@ -130,12 +130,15 @@ def hardest(query: Query, which: Ints, rows: Values) -> dict[int, str]:
     assert query.limits is not None
     each = len(rows) // len(which)
     own = query.context.query[which]
+    frozen = query.limits.encoding.schema.mask(list(query.wish.frozen))
     entry = np.repeat(np.arange(len(which)), each)
     singles = [single for single in query.wish.singles() if single.kind not in ("frozen", "strict", "cost")]
     shares = []
     for single in singles:
-        limits = Limits.build(_only(query.wish, single), query.limits.encoding, own, query.context.frozen[which])
+        limits = Limits.build(_only(query.wish, single), query.limits.encoding, own, np.tile(frozen, (len(own), 1)))
         shares.append(limits.broken(rows, own[entry], entry).reshape(len(which), each).mean(axis=1))
+    if not singles:
+        return {}
     worst = np.argmax(shares, axis=0)
     return {
         int(i): f"{singles[worst[k]].text} ({shares[worst[k]][k]:.0%} of the draws without it break it)"

@@ -7,7 +7,7 @@ __all__ = ["DiCoFlex", "load"]
 import os
 import time
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -375,7 +375,8 @@ class DiCoFlex(BaseEstimator):
     def _why_none(self, query: Query, i: int, novel: bool) -> str:
         row = f"row {query.label(i)}"
         if query.limits is not None:
-            return f"{row}: no draw obeys the constraints; the hardest: {self._hardest(query, np.array([i]))[i]}"
+            blamed = self._hardest(query, np.array([i])).get(i, "none")
+            return f"{row}: no draw obeys the constraints; the hardest: {blamed}"
         return (
             f"{row}: every draw equals the row itself{' or a training row' if novel else ''}; "
             f"free a feature{' or leave novel out' if novel else ''}"
@@ -383,7 +384,8 @@ class DiCoFlex(BaseEstimator):
 
     def _hardest(self, query: Query, which: Ints) -> dict[int, str]:
         """For each query in `which`, the constraint that most of the draws break which nothing but frozen binds."""
-        context = query.context.take(which)
+        mask = np.tile(self.schema_.mask(list(query.wish.frozen)), (len(which), 1))
+        context = replace(query.context.take(which), frozen=mask)
         values, _ = self.generator_.sample(context, BLAMED, query.keys[which], 0)
         rows = self.encoding_.snap(values.reshape(len(which) * BLAMED, -1))
         return asking.hardest(query, which, rows)

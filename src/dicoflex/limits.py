@@ -596,13 +596,25 @@ def domain(limits: Limits, query: Values) -> tuple[Floats, Floats, Bools]:
     stays = limits.stay | ~free
     least = np.where(stays, query, np.inf)
     most = np.where(stays, query, -np.inf)
-    least = np.where(free, np.fmin(least, limits.low), least)
-    most = np.where(free, np.fmax(most, limits.high), most)
+    low, high = _on_points(limits)
+    least = np.where(free, np.fmin(least, low), least)
+    most = np.where(free, np.fmax(most, high), most)
     may_miss = np.isnan(query)
     for j, feature in enumerate(limits.encoding.schema.features):
         if feature.is_number and feature.missing:
             may_miss[:, j] |= free[:, j] & limits.states[:, limits.offset[j]]
     return least, most, may_miss
+
+
+def _on_points(limits: Limits) -> tuple[Floats, Floats]:
+    """The ends of changed numbers, moved inwards to the first and last of the points that they may take."""
+    low, high = limits.low.copy(), limits.high.copy()
+    for j, points in enumerate(limits.points):
+        if points is not None:
+            padded = np.concatenate([[-np.inf], points, [np.inf]])
+            low[:, j] = padded[np.searchsorted(points, low[:, j]) + 1]
+            high[:, j] = padded[np.searchsorted(points, high[:, j], side="right")]
+    return low, high
 
 
 def _possible(limits: Limits, query: Values, literal: int, least: Floats, most: Floats, may_miss: Bools) -> Bools:

@@ -1,12 +1,15 @@
-"""Compiled work on several threads: slices of a range, each handed to a kernel that lets go of the interpreter."""
+"""Compiled work on several threads: slices of a range, each handed to code that lets go of the interpreter."""
 
 from __future__ import annotations
 
-__all__ = ["in_threads"]
+__all__ = ["in_threads", "one_blas_thread"]
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cache
+from typing import Any
 
 import numba
 from threadpoolctl import ThreadpoolController
@@ -17,8 +20,7 @@ SLICES_PER_THREAD = 8
 def in_threads(work: Callable[[int, int], None], n: int, *, least: int = 8) -> None:
     """Run `work(low, high)` over slices of 0 to `n`, on as many threads as numba may use; fewer than `least` on one.
 
-    Matrix products inside run on one thread each, or every thread would start its own. A pool lives for one call: a
-    lasting one would hang in forked processes.
+    A pool lives for one call: a lasting one would hang in forked processes.
 
     >>> seen = []
     >>> in_threads(lambda low, high: seen.append(high - low), 100)
@@ -26,7 +28,7 @@ def in_threads(work: Callable[[int, int], None], n: int, *, least: int = 8) -> N
     100
     """
     workers = numba.get_num_threads()
-    with _controller().limit(limits=1, user_api="blas"):
+    with one_blas_thread():
         if n < least or workers == 1:
             work(0, n)
             return
@@ -35,9 +37,46 @@ def in_threads(work: Callable[[int, int], None], n: int, *, least: int = 8) -> N
             list(pool.map(lambda low: work(low, min(low + size, n)), range(0, n, size)))
 
 
+class _Hold(threading.local):
+    """How deep this thread is in blocks that hold matrix products to one thread."""
+
+    depth = 0
+
+
+_hold = _Hold()
+_lock = threading.Lock()
+_before: list[list[int]] = []  # one entry per thread inside: what the libraries were set to before the first of them
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Matrix products on one thread each: small ones are quicker so, and threads of our own don't start more.
+
+    Blocks may be nested, and overlap in several threads. Each sets its libraries back itself: for some of them a
+    setting holds in the thread that made it only.
+    """
+    _hold.depth += 1
+    try:
+        if _hold.depth == 1:
+            with _lock:
+                _before.append(_before[0] if _before else [library.num_threads for library in _libraries()])
+                _set([1] * len(_libraries()))
+        yield
+    finally:
+        _hold.depth -= 1
+        if _hold.depth == 0:
+            with _lock:
+                _set(_before.pop())
+
+
+def _set(numbers: list[int]) -> None:
+    for library, number in zip(_libraries(), numbers, strict=True):
+        library.set_num_threads(number)
+
+
 @cache
-def _controller() -> ThreadpoolController:
+def _libraries() -> list[Any]:
     """Looking the libraries up takes milliseconds, so it is done once; scipy's, which numba calls, is loaded first."""
     import scipy.linalg.cython_blas  # noqa: F401
 
-    return ThreadpoolController()
+    return [library for library in ThreadpoolController().lib_controllers if library.user_api == "blas"]

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dicoflex.encoding import Encoding, Values
 from dicoflex.generators.base import Context, Generator
 from dicoflex.limits import Limits
+from dicoflex.parallel import one_blas_thread
 from dicoflex.streams import row_keys
 
 Floats = NDArray[np.float64]
@@ -104,10 +105,11 @@ def draw(
     """
     size = max(1, CHUNK_CELLS // (2 * n * len(encoding.schema)))
     parts = []
-    for low in range(0, len(context), size):
-        at = slice(low, low + size)
-        part = _draw_chunk(generator, encoding, context.take(at), keys[at], n, terms.take(at), exact)
-        parts.append(part.of(np.arange(low, low + len(keys[at]))))
+    with one_blas_thread():
+        for low in range(0, len(context), size):
+            at = slice(low, low + size)
+            part = _draw_chunk(generator, encoding, context.take(at), keys[at], n, terms.take(at), exact)
+            parts.append(part.of(np.arange(low, low + len(keys[at]))))
     return Draws.join(parts)
 
 

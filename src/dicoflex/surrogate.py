@@ -22,6 +22,7 @@ from threadpoolctl import threadpool_limits
 
 from dicoflex.encoding import Encoding, Values
 from dicoflex.errors import ModelFileError
+from dicoflex.parallel import in_threads
 from dicoflex.training import one_thread
 
 GOOD_ENOUGH = 0.99
@@ -126,8 +127,8 @@ class Perceptron:
         """Softmax of the last layer, computed row by row: a row's answer can't depend on its batch."""
         reals = _bounded(self.encoding.to_reals(values))
         scores = np.empty((len(values), len(self.layers[-1][1])), dtype=np.float32)
-        (w0, b0), (w1, b1), (w2, b2) = self.layers
-        _forward(reals, w0, b0, w1, b1, w2, b2, scores)
+        weights = tuple(array for layer in self.layers for array in layer)
+        in_threads(lambda low, high: _forward(low, high, reals, *weights, scores), len(reals), least=2048)
         return _softmax(scores.astype(np.float64))
 
     def arrays(self) -> Arrays:
@@ -160,10 +161,10 @@ def _dense(x, weight, bias):  # type: ignore[no-untyped-def]
     return out
 
 
-@numba.njit(cache=True, parallel=True)
-def _forward(x, w0, b0, w1, b1, w2, b2, scores):  # type: ignore[no-untyped-def]
+@numba.njit(cache=True, nogil=True)
+def _forward(low, high, x, w0, b0, w1, b1, w2, b2, scores):  # type: ignore[no-untyped-def]
     zero = np.float32(0.0)
-    for i in numba.prange(len(x)):
+    for i in range(low, high):
         first = np.maximum(_dense(x[i], w0, b0), zero)
         second = np.maximum(_dense(first, w1, b1), zero)
         scores[i] = _dense(second, w2, b2)

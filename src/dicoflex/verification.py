@@ -21,7 +21,7 @@ from dicoflex.constraints import Constraints, PerUnit, Range, Single
 from dicoflex.rules import is_missing
 from dicoflex.schema import Feature, Kind, Schema, dtype_of
 
-ROUNDING = 1e-9  # of limits that are calculated from the query, as a share of their size
+ROUNDING = 1e-14  # of limits that are calculated from the query, as a share of their size
 STEP_ROUNDING = 1e-6
 COST_ROUNDING = 1e-9
 
