@@ -165,8 +165,6 @@ def test_a_longer_answer_begins_with_the_shorter(frame: pd.DataFrame, encoding: 
 def test_where_effort_is_given_it_counts_in_place_of_nearness() -> None:
     frame = pd.DataFrame({"a": [0.0, 10.0], "b": [0.0, 10.0]})
     encoding = Encoding.fit(frame, Schema.infer(frame))
-    candidates = np.array([[1.0, 0.0], [0.0, 5.0]])
-    same = np.zeros(2)
-    query = np.zeros(2)
-    assert select(encoding, query, candidates, same, 1).tolist() == [0]
-    assert select(encoding, query, candidates, same, 1, effort=np.array([3.0, 1.0])).tolist() == [1]
+    candidates, log_density = np.array([[1.0, 0.0], [0.0, 5.0]]), np.array([-1.0, 0.0])
+    assert select(encoding, np.zeros(2), candidates, log_density, 1).tolist() == [0]
+    assert select(encoding, np.zeros(2), candidates, log_density, 1, effort=np.array([3.0, 1.0])).tolist() == [1]
