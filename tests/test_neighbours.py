@@ -243,7 +243,8 @@ def test_progress_counts_every_anchor_once(monkeypatch: pytest.MonkeyPatch) -> N
     np.testing.assert_array_equal(pieces.rows, search(world, np.full(40, 0.25), 5).rows)
 
 
-def test_threads_do_not_matter() -> None:
+def test_threads_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(neighbours, "SERIAL_WORK", 0)
     world = table()
     before = numba.get_num_threads()
     many = search(world, np.full(40, 0.08), 16)

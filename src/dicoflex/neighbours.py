@@ -33,7 +33,7 @@ from dicoflex.encoding import Parts
 MISMATCH = 2.0
 BLOCK = 2048
 # Rows times columns below which starting threads costs more than it saves.
-SERIAL_WORK = 2_000_000
+SERIAL_WORK = 20_000_000
 
 LEAF = 64
 # Leaves visited in the order of their bounds; to sort the others costs more than it saves.
