@@ -113,6 +113,11 @@ def test_any_floats_have_their_cells(column: list[float], times: int) -> None:
     assert_sound(*build(column * times))
 
 
+def test_whole_numbers_too_far_apart_to_count_are_held_all_the_same() -> None:
+    rng = np.random.default_rng(0)
+    assert_sound(*build(rng.integers(-(2**53) + 1, 2**53, 5), max_cells=4))
+
+
 @settings(deadline=None, max_examples=100)
 @given(st.sampled_from(list(SORTS)), st.integers(0, 2**32 - 1), st.integers(2, 500))
 def test_what_is_drawn_lies_in_its_cell_and_is_not_the_query(sort: str, seed: int, n: int) -> None:

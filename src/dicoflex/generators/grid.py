@@ -176,8 +176,10 @@ def _number_cells(values: Floats, limits: tuple[float, float], whole: bool, most
     distinct, counts = np.unique(values, return_counts=True)
     if step > 0 and len(distinct) <= most and limits == (distinct[0], distinct[-1]):
         return [(float(v), float(v), 1) for v in distinct], step, decimals
-    if not np.array_equal(values, np.round(values, decimals)):
-        step, decimals = 0.0, 0  # nearly spaced, as 0.1 + 0.2 is: no run would hit the values themselves
+    exact = np.array_equal(values, np.round(values, decimals))
+    if not exact or (step > 0 and (limits[1] - limits[0]) / step >= 2**52):
+        # Nearly spaced, as 0.1 + 0.2 is, or too far apart to count steps: no run would hit the values themselves.
+        step, decimals = 0.0, 0
     if step > 0:
         limits = _aligned(limits, distinct, step, decimals)
     share = max(MIN_CELL, len(values) / most)
