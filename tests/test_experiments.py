@@ -189,7 +189,7 @@ def test_a_failing_cell_is_told_and_tried_again(tmp_path: Path, capsys: pytest.C
     [
         replace(CELL, seed=1),
         replace(CELL, table="bank"),
-        replace(CELL, size=replace(QUICK, seconds=3.0)),
+        replace(CELL, size=replace(QUICK, learning=3.0)),
         replace(CELL, settings=(("K", 8),)),
     ],
 )
@@ -246,7 +246,7 @@ def test_queries_out_of_budget_are_left_out_of_the_scores() -> None:
 
 
 def test_a_slow_method_can_not_stall_the_rest(tmp_path: Path) -> None:
-    cell = replace(CELL, method="revise", size=replace(QUICK, seconds=0.2))
+    cell = replace(CELL, method="revise", size=replace(QUICK, answering=0.2))
     started = time.perf_counter()
     found = comparison.measure(cell, tmp_path)
     assert time.perf_counter() - started < 30
@@ -361,7 +361,7 @@ def test_examples_in_the_documentation_are_true(module: Any) -> None:
     ("names", "argv", "message"),
     [
         (["comparisn"], [], "experiment 'comparisn' is unknown; did you mean 'comparison'"),
-        (["comparison"], ["--seconds", "0"], "--seconds must be more than 0, got 0"),
+        (["comparison"], ["--answering", "0"], "--answering must be more than 0, got 0"),
         (["comparison"], ["--tables", "adlt"], "table 'adlt' is unknown; did you mean 'adult'"),
         (["comparison"], ["--methods", "dice"], "method 'dice' is unknown"),
     ],

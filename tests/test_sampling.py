@@ -54,6 +54,20 @@ class Uniform:
         return values, np.zeros((len(context), n))
 
 
+class Counted:
+    """Another density, with its calls written down: queries, draws each, and the first draw's number."""
+
+    def __init__(self, other: Any) -> None:
+        self.other = other
+        self.calls: list[tuple[int, int, int]] = []
+
+    def sample(
+        self, context: Context, n: int, keys: np.ndarray, first: int, limits: Limits | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        self.calls.append((len(context), n, first))
+        return self.other.sample(context, n, keys, first, limits)
+
+
 def contexts(query: Any, *, frozen: Any = None) -> Context:
     values = np.atleast_2d(np.asarray(query, dtype=float))
     mask = np.zeros(values.shape, dtype=bool) if frozen is None else np.asarray(frozen)
@@ -61,9 +75,9 @@ def contexts(query: Any, *, frozen: Any = None) -> Context:
     return Context(values, np.ones(n, dtype=np.int64), np.full(n, 2.0), mask, np.zeros(n))
 
 
-def take(generator: Any, context: Context, n: int, *, exact: bool = True, seed: int = 0, **terms: Any) -> Draws:
+def take(generator: Any, context: Context, n: int, *, enough: int | None = None, seed: int = 0, **terms: Any) -> Draws:
     given = Terms(**({"doubt": None, "floor": np.zeros(len(context))} | terms))
-    return draw(generator, ENCODING, context, row_keys(context.query, seed), n, given, exact=exact)
+    return draw(generator, ENCODING, context, row_keys(context.query, seed), n, given, enough=enough)
 
 
 def first_values(draws: Draws) -> list[float]:
@@ -102,9 +116,29 @@ def test_exactly_n_with_repeats_where_there_are_too_few() -> None:
     assert len(generator.calls) == MOST_ROUNDS
 
 
-def test_fewer_than_n_without_repeats_where_not_exact() -> None:
-    draws = take(Fixed([row(1), row(2), QUERY]), contexts(QUERY), 7, exact=False)
+def test_fewer_than_n_without_repeats_where_some_are_enough() -> None:
+    draws = take(Fixed([row(1), row(2), QUERY]), contexts(QUERY), 7, enough=7)
     assert first_values(draws) == [1, 2]
+
+
+def test_no_round_is_made_for_more_than_enough() -> None:
+    generator = Fixed([row(i % 25) for i in range(100)])
+    assert len(take(generator, contexts(QUERY), 40, enough=20).values) == 25
+    assert generator.calls == [(1, 40, 0)]
+
+
+def test_later_rounds_draw_what_is_lacking_and_start_at_fixed_places() -> None:
+    """So that what one query lacks changes nothing for another in the batch."""
+    generator = Uniform()
+    counted = Counted(generator)
+    rows = [row(i) for i in (50, 3, 97)]
+    together = take(counted, contexts(rows), 60)
+    assert counted.calls[0] == (3, 90, 0)
+    assert all(1 <= n <= 120 for _, n, _ in counted.calls[1:])
+    assert min(n for _, n, _ in counted.calls[1:]) < 120
+    assert {first for _, _, first in counted.calls} <= {0, 90, 210, 330, 450, 570}
+    alone = [take(generator, contexts(query), 60) for query in rows]
+    assert first_values(together) == [value for draws in alone for value in first_values(draws)]
 
 
 def test_fewer_draws_than_n_are_repeated_over_and_over() -> None:
@@ -114,14 +148,14 @@ def test_fewer_draws_than_n_are_repeated_over_and_over() -> None:
     assert first_values(draws) == [100] * 300
 
 
-@pytest.mark.parametrize("exact", [True, False])
-def test_query_that_has_no_draw_at_all_has_none(exact: bool) -> None:
+@pytest.mark.parametrize("enough", [None, 3])
+def test_query_that_has_no_draw_at_all_has_none(enough: int | None) -> None:
     """And takes none from its neighbours in the batch."""
     context = contexts([QUERY, row(1), row(2)])
-    draws = take(Fixed([row(1)]), context, 3, exact=exact)
+    draws = take(Fixed([row(1)]), context, 3, enough=enough)
     assert set(draws.query) == {0, 2}
     assert set(first_values(draws)) == {1}
-    assert len(take(Fixed([QUERY]), contexts(QUERY), 3, exact=exact).values) == 0
+    assert len(take(Fixed([QUERY]), contexts(QUERY), 3, enough=enough).values) == 0
 
 
 def test_draws_go_on_where_the_last_round_ended() -> None:
@@ -149,7 +183,7 @@ def test_missing_values_equal_each_other() -> None:
     encoding = Encoding.fit(frame, Schema.infer(frame))
     context = contexts([np.nan, 2.5])
     rows = [[np.nan, 2.5], [np.nan, np.nan], [-np.nan, np.nan], [1.0, np.nan]]
-    draws = draw(Fixed(rows), encoding, context, row_keys(context.query, 0), 2, Terms(None, np.zeros(1)), exact=True)
+    draws = draw(Fixed(rows), encoding, context, row_keys(context.query, 0), 2, Terms(None, np.zeros(1)))
     np.testing.assert_array_equal(draws.values, [[np.nan, np.nan], [1.0, np.nan]])
 
 
@@ -201,7 +235,7 @@ def test_doubtful_draws_stand_in_only_where_too_few_pass() -> None:
     draws = take(Fixed(rows), contexts(QUERY), 3, **given)
     assert first_values(draws) == [10, 20, 30]
     np.testing.assert_allclose(draws.probability, [0.9, 0.8, 0.7])
-    some = take(Fixed(rows), contexts(QUERY), 5, exact=False, **given)
+    some = take(Fixed(rows), contexts(QUERY), 5, enough=5, **given)
     assert first_values(some) == [10, 20, 30]
     every = take(Fixed(rows[:1]), contexts(QUERY), 2, **given)
     assert first_values(every) == [80, 80]
@@ -211,7 +245,7 @@ def test_doubtful_draws_stand_in_only_where_too_few_pass() -> None:
 def test_floor_belongs_to_the_query() -> None:
     rows = [row(i) for i in (80, 60, 40, 20)]
     context = contexts([QUERY, row(51), row(52)])
-    draws = take(Fixed(rows), context, 4, exact=False, doubt=small_is_sure, floor=np.array([0.7, 0.3, 0.1]))
+    draws = take(Fixed(rows), context, 4, enough=4, doubt=small_is_sure, floor=np.array([0.7, 0.3, 0.1]))
     assert [draws.values[draws.query == i, 0].tolist() for i in range(3)] == [[20], [60, 40, 20], [80, 60, 40, 20]]
 
 
@@ -222,8 +256,8 @@ def test_without_a_stand_in_nothing_is_doubted() -> None:
 
 def test_known_rows_are_never_drawn() -> None:
     known = np.sort(row_keys(np.array([row(1), row(3)]), 0))
-    for exact in (True, False):
-        draws = take(Fixed([row(1), row(2), row(3), row(4)]), contexts(QUERY), 9, exact=exact, known=known)
+    for enough in (None, 9):
+        draws = take(Fixed([row(1), row(2), row(3), row(4)]), contexts(QUERY), 9, enough=enough, known=known)
         assert set(first_values(draws)) == {2, 4}
     assert len(take(Fixed([row(1)]), contexts(QUERY), 2, known=np.zeros(0, dtype=np.uint64)).values) == 2
 
@@ -246,19 +280,19 @@ def within(query: Any, **given: Any) -> Limits:
     return Limits.build(Constraints(**given), ENCODING, values, np.zeros(values.shape, dtype=bool))
 
 
-@pytest.mark.parametrize("exact", [True, False])
-def test_what_breaks_a_limit_is_dropped_even_where_too_few_are_left(exact: bool) -> None:
+@pytest.mark.parametrize("enough", [None, 3])
+def test_what_breaks_a_limit_is_dropped_even_where_too_few_are_left(enough: int | None) -> None:
     rows = [row(i) for i in (60, 10, 55, 70)]
-    draws = take(Fixed(rows), contexts(QUERY), 5, exact=exact, limits=within(QUERY, ranges={"n": (52, 65)}))
+    draws = take(Fixed(rows), contexts(QUERY), 5, enough=enough, limits=within(QUERY, ranges={"n": (52, 65)}))
     assert set(first_values(draws)) == {60, 55}
-    assert len(draws.values) == (5 if exact else 2)
-    none = take(Fixed(rows), contexts(QUERY), 5, exact=exact, limits=within(QUERY, ranges={"n": (80, 90)}))
+    assert len(draws.values) == (2 if enough else 5)
+    none = take(Fixed(rows), contexts(QUERY), 5, enough=enough, limits=within(QUERY, ranges={"n": (80, 90)}))
     assert len(none.values) == 0
 
 
 def test_limits_are_judged_after_rounding() -> None:
     limits = within(QUERY, ranges={"n": (0, 60)})
-    draws = take(Fixed([row(60.4), row(60.6)]), contexts(QUERY), 2, exact=False, limits=limits)
+    draws = take(Fixed([row(60.4), row(60.6)]), contexts(QUERY), 2, enough=2, limits=limits)
     assert first_values(draws) == [60]
 
 
@@ -267,7 +301,7 @@ def test_limits_belong_to_their_query() -> None:
     queries = [row(i) for i in (10, 50, 90)]
     limits = within(queries, increase=["n"])
     with mock.patch.object(sampling, "CHUNK_CELLS", 60):
-        draws = take(Uniform(), contexts(queries), 9, exact=False, limits=limits)
+        draws = take(Uniform(), contexts(queries), 9, enough=9, limits=limits)
     for i, own in enumerate((10, 50, 90)):
         mine = draws.values[draws.query == i, 0]
         assert (mine > own).all()

@@ -12,7 +12,7 @@ import io
 import logging
 import random
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
@@ -75,14 +75,19 @@ def _decimals(column: NDArray[np.float64]) -> int:
     return next((k for k, share in enumerate(exact) if share > 0.95), MOST_DECIMALS)
 
 
-class Judge:
-    """The black box as DiCE calls it."""
+class OutOfTimeError(Exception):
+    """Raised inside DiCE's own search, which knows no budget, when time is up."""
 
-    def __init__(self, problem: Problem, table: CodeTable) -> None:
-        self.problem, self.table = problem, table
+
+class Judge:
+    """The black box as DiCE calls it; `look` stops the search when time is up."""
+
+    def __init__(self, problem: Problem, table: CodeTable, look: Callable[[], None]) -> None:
+        self.problem, self.table, self.look = problem, table, look
 
     def predict_proba(self, frame: pd.DataFrame) -> NDArray[np.float64]:
         """The probabilities of rows as DiCE sees them."""
+        self.look()
         problem = self.problem
         return problem.judge(problem.encoding.snap(self.table.values(frame)))
 
@@ -93,12 +98,13 @@ class Judge:
 
 @dataclass
 class Dice:
-    """One of DiCE's methods, with its own settings but for `options`; time is looked at between queries."""
+    """One of DiCE's methods, with its own settings but for `options`, asked for `most` answers at most."""
 
     name: ClassVar[str]
     method: ClassVar[str]
     needs: ClassVar[Needs] = "predictions"
     many: ClassVar[bool] = True
+    most: ClassVar[int | None] = None
 
     options: dict[str, Any] = field(default_factory=lambda: dict(BINARY))
 
@@ -114,20 +120,31 @@ class Dice:
             outcome_name=OUTCOME,
             continuous_features_precision=self.table_.decimals(problem.values),
         )
+        self.clock_ = Clock()
         self.explainer_ = dice_ml.Dice(data, self._model(data), method=self.method)
         return self
 
     def answer(self, queries: pd.DataFrame, targets: Any, *, n: int = 1, seconds: float | None = None) -> Answers:
         """Up to `n` answers for each query, after DiCE's own step that undoes small changes of numbers."""
 
-        def solve(values: Values, wanted: NDArray[np.int64], _clock: Clock) -> list[Values]:
-            return [self._ask(values[0], int(wanted[0]), n)]
+        def solve(values: Values, wanted: NDArray[np.int64], clock: Clock) -> list[Values] | None:
+            self.clock_ = clock
+            try:
+                return [self._ask(values[0], int(wanted[0]), min(n, self.most or n))]
+            except OutOfTimeError:
+                return None
+            finally:
+                self.clock_ = Clock()
 
         with _quiet(self.seed_):
             return answer_in_batches(self.problem_, queries, targets, solve, size=1, seconds=seconds)
 
+    def _look(self) -> None:
+        if self.clock_.is_out:
+            raise OutOfTimeError
+
     def _model(self, data: Any) -> Any:  # noqa: ARG002
-        return _dice().Model(model=Judge(self.problem_, self.table_), backend="sklearn")
+        return _dice().Model(model=Judge(self.problem_, self.table_, self._look), backend="sklearn")
 
     def _ask(self, query: Values, target: int, n: int) -> Values:
         from raiutils.exceptions import UserConfigValidationException
@@ -185,26 +202,32 @@ class DiceKdtree(Dice):
 
 @dataclass
 class DiceGradient(Dice):
-    """Gradient search for all answers together, with a determinant that rewards variety; two classes only."""
+    """Gradient search for all answers together, with a determinant that rewards variety; two classes only.
+
+    It is asked for ten answers at most: a search for a hundred takes many minutes for one query.
+    """
 
     name: ClassVar[str] = "dice-gradient"
     method: ClassVar[str] = "gradient"
     needs: ClassVar[Needs] = "gradients"
+    most: ClassVar[int | None] = 10
 
     def _model(self, data: Any) -> Any:
         network = self.problem_.gradients(self.name)
         if len(self.problem_.classes) != 2:
             raise DataError(f"DiCE's gradient search is for two classes, found {len(self.problem_.classes)}")
-        shown = ShownNetwork(network, self.problem_, self.table_, data)
+        shown = ShownNetwork(network, self.problem_, self.table_, data, self._look)
         return _dice().Model(model=shown, backend="PYT", func="ohe-min-max")
 
 
 class ShownNetwork(nn.Module):
     """The chance of the second class, from DiCE's own reals: numbers scaled to 0..1, then its one-hot columns."""
 
-    def __init__(self, network: nn.Module, problem: Problem, table: CodeTable, data: Any) -> None:
+    def __init__(
+        self, network: nn.Module, problem: Problem, table: CodeTable, data: Any, look: Callable[[], None]
+    ) -> None:
         super().__init__()
-        self.network = network
+        self.network, self.look = network, look
         shown = data.get_ohe_min_max_normalized_data(table.frame(problem.values[:1])).columns.tolist()
         weight, bias = np.zeros((len(shown), problem.encoding.n_reals)), np.zeros(problem.encoding.n_reals)
         for column, j in table.numbers.items():
@@ -220,6 +243,7 @@ class ShownNetwork(nn.Module):
 
     def forward(self, shown: Tensor) -> Tensor:
         """The chance of each row, or of one row without its first axis."""
+        self.look()
         rows = torch.atleast_2d(shown)
         chance = self.network(rows @ self.weight + self.bias).softmax(dim=1)[:, 1:]
         return chance[0] if shown.dim() == 1 else chance

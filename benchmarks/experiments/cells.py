@@ -28,7 +28,7 @@ class Size:
     """How much work a cell may do.
 
     rows: training rows, None for all. queries: test rows of each predicted class. candidates: answers asked for;
-    kept: of the valid ones, so many are scored. seconds: the budget for learning, and again for answering.
+    kept: of the valid ones, so many are scored. learning, answering: the seconds that a method gets for each.
     quick: whether trainings are cut to a few steps as well.
     """
 
@@ -36,12 +36,13 @@ class Size:
     queries: int = 100
     candidates: int = 100
     kept: int = 10
-    seconds: float = 600.0
+    learning: float = 120.0
+    answering: float = 45.0
     quick: bool = False
 
 
 FULL = Size()
-QUICK = Size(rows=600, queries=6, candidates=20, kept=5, seconds=2.0, quick=True)
+QUICK = Size(rows=600, queries=6, candidates=20, kept=5, learning=2.0, answering=2.0, quick=True)
 
 
 @dataclass(frozen=True)

@@ -104,7 +104,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--tables", nargs="+", help="tables of the comparison; default: all that are found")
     parser.add_argument("--methods", nargs="+", help="methods or generators; default: all")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
-    parser.add_argument("--seconds", type=float, help="budget of a method for learning, and again for answering")
+    parser.add_argument("--learning", type=float, help="seconds that a method may learn")
+    parser.add_argument("--answering", type=float, help="seconds that a method may answer")
     parser.add_argument("--queries", type=int, help="test rows of each predicted class")
     parser.add_argument("--out", type=Path, help="folder for pages and figures")
     parser.add_argument("--cache", type=Path, default=CACHE, help="folder of what was measured before")
@@ -120,7 +121,7 @@ def _names(asked: Sequence[str]) -> list[str]:
 
 def _options(parsed: argparse.Namespace) -> Options:
     size = QUICK if parsed.quick else FULL
-    given = {"seconds": parsed.seconds, "queries": parsed.queries}
+    given = {name: getattr(parsed, name) for name in ("learning", "answering", "queries")}
     for name, value in given.items():
         if value is not None and value <= 0:
             raise UserError(f"--{name} must be more than 0, got {value:g}; leave it out for the usual {name}")
@@ -142,7 +143,7 @@ def _options(parsed: argparse.Namespace) -> Options:
 def _command(parsed: argparse.Namespace) -> str:
     """The command that gives the same figures; where files are kept is no part of it."""
     words = ["dicoflex", "bench", *parsed.names, *(["--quick"] if parsed.quick else [])]
-    for name in ("tables", "methods", "seeds", "seconds", "queries"):
+    for name in ("tables", "methods", "seeds", "learning", "answering", "queries"):
         value = getattr(parsed, name)
         if value is not None and value != _parser().get_default(name):
             words += [f"--{name}", *(f"{v:g}" if isinstance(v, float) else str(v) for v in _several(value))]

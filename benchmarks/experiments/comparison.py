@@ -66,16 +66,16 @@ def measure(cell: Cell, models: Path) -> dict[str, Any]:
     task = prepare(cell)
     ask, facts = fit(cell, task, models)
     many = cell.method in MULTI
-    found = ask(task.queries, task.targets, n=cell.size.candidates if many else 1, seconds=cell.size.seconds)
+    found = ask(task.queries, task.targets, n=cell.size.candidates if many else 1, seconds=cell.size.answering)
     few = slice(0, TIMED)
-    one = ask(task.queries[few], task.targets[few], n=1, seconds=cell.size.seconds / 4)
+    one = ask(task.queries[few], task.targets[few], n=1, seconds=cell.size.answering / 4)
     return {
         **facts,
         "seconds": found.seconds,
         "done": float(found.done.mean()),
         "out_of_time": bool(facts["fit_cut"] or not found.done.all()),
         "seconds_for_one": one.seconds * TIMED / one.done.sum() if one.done.any() else None,
-        "seconds_given": cell.size.seconds / 4,
+        "seconds_given": cell.size.answering / 4,
         "one_is_estimated": not one.done.all() or len(one.done) < TIMED,
         "scores": score_answers(task, found, size=cell.size, many=many, seed=cell.seed),
     }

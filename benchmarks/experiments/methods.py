@@ -46,7 +46,7 @@ QUICK_MIXED: dict[str, Any] = {
 
 def fit(cell: Cell, task: Task, models: Path) -> tuple[Ask, dict[str, Any]]:
     """A method ready to be asked, and facts about its fit: seconds, and whether time ran out."""
-    budget = cell.size.seconds
+    budget = cell.size.learning
     if cell.method in OURS:
         generator, p, sure = OURS[cell.method]
         model = explainer(cell, task, models, generator)
@@ -61,7 +61,7 @@ def fit(cell: Cell, task: Task, models: Path) -> tuple[Ask, dict[str, Any]]:
 def explainer(cell: Cell, task: Task, models: Path, generator: str, **overrides: Any) -> DiCoFlex:
     """The fitted explainer of a cell, from its file in the folder `models` where it is there."""
     facts = {"table": cell.table, "seed": cell.seed, "rows": cell.size.rows, "quick": cell.size.quick}
-    facts |= {"seconds": cell.size.seconds, "generator": generator, "version": dicoflex.__version__}
+    facts |= {"learning": cell.size.learning, "generator": generator, "version": dicoflex.__version__}
     text = json.dumps(facts | {"overrides": overrides}, sort_keys=True)
     path = models / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.dicoflex"
     if path.exists():
@@ -77,7 +77,7 @@ def explainer(cell: Cell, task: Task, models: Path, generator: str, **overrides:
 
 def _build(cell: Cell, task: Task, generator: str, overrides: dict[str, Any]) -> DiCoFlex:
     common: dict[str, Any] = {"schema": task.data.schema, "random_state": cell.seed, "verbose": False}
-    common |= {"max_seconds": cell.size.seconds}
+    common |= {"max_seconds": cell.size.learning}
     if generator != "mixed":
         quick = {"fit_config": {"passes": 1}} if cell.size.quick else {}
         return DiCoFlex.paper(**common | {"generator": generator} | quick | overrides)

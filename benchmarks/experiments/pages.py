@@ -111,7 +111,7 @@ def _run(results: Sequence[Result]) -> list[str]:
     quick = " A quick run: trainings of a few steps, figures that mean nothing." if size.quick else ""
     return [
         f"Seeds: {seeds}. Learning from {rows}, {size.queries} queries per class, up to {size.candidates} candidates "
-        f"each; {size.seconds:g} s at most for a method to learn, and as many to answer.{quick}"
+        f"each; {size.learning:g} s at most for a method to learn, {size.answering:g} s to answer.{quick}"
     ]
 
 

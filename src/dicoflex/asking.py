@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Query", "exponent", "hardest", "limited", "numbers_within", "shortfall", "wish"]
+__all__ = ["Query", "exponent", "hardest", "index_of", "limited", "numbers_within", "shortfall", "wish"]
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -178,6 +178,27 @@ def _reason(query: Query, i: int, refused: Ints, blamed: dict[int, str], rounds:
     if i in blamed:
         return f"too few different rows obey the constraints and pass; the hardest: {blamed[i]}"
     return "no more different rows that pass under these conditions; free a feature, raise p or lower confidence"
+
+
+def index_of(labels: pd.Index, query: Ints) -> pd.MultiIndex:
+    """The index (row, cf) of answers to the queries with these numbers, in order, whose rows have these labels.
+
+    >>> index_of(pd.Index([7, 9]), np.array([0, 0, 1])).tolist()
+    [(7, 0), (7, 1), (9, 0)]
+    """
+    number = numbers_within(query)
+    names = ["row", "cf"]
+    if _is_level(labels) and len(query) and (np.diff(query, prepend=-1, append=len(labels)) <= 1).all():
+        levels: list[Any] = [labels, np.arange(number.max() + 1)]
+        codes: list[Any] = [query, number]
+        return pd.MultiIndex(levels, codes, names=names, verify_integrity=False)
+    flat = pd.Index(labels.to_flat_index().take(query), tupleize_cols=False)
+    return pd.MultiIndex.from_arrays([flat, number], names=names)
+
+
+def _is_level(labels: pd.Index) -> bool:
+    """Whether the labels can be a level of an index as they are, which saves looking for the distinct ones."""
+    return labels.nlevels == 1 and labels.is_monotonic_increasing and labels.is_unique and not labels.hasnans
 
 
 def numbers_within(query: Ints) -> Ints:

@@ -25,6 +25,8 @@ from dicoflex.schema import Feature, Level, Schema, dtype_of, typed
 Values = NDArray[np.float64]
 FEW = 32
 PLAIN = (str, bool, int, float)
+# Dtypes that hold every value of their grid, as far as a float64 does.
+EXACT = (np.dtype("float64"), np.dtype("int64"))
 
 
 @dataclass(frozen=True)
@@ -93,8 +95,10 @@ class Encoding:
         """The matrix of `frame`; a `QueryError` names the first column or value that does not fit the schema."""
         self.check_columns(frame)
         values = np.empty((len(frame), len(self.schema)))
+        plain = self._few_cells(frame)
         for j, feature in enumerate(self.schema.features):
-            values[:, j] = self._encode_column(j, frame[feature.name])
+            few = None if plain is None else self._encode_few(j, plain[j])
+            values[:, j] = self._encode_column(j, frame[feature.name]) if few is None else few
         return values
 
     def decode(self, values: Values, index: pd.Index | None = None, *, kept: Kept | None = None) -> pd.DataFrame:
@@ -102,7 +106,7 @@ class Encoding:
 
         kept: cells that are some frame's own, bit for bit, whatever the limits.
         """
-        rows = pd.RangeIndex(len(values))
+        rows = pd.RangeIndex(len(values)) if index is None else index
         columns: dict[Hashable, Any] = {}
         for j, feature in enumerate(self.schema.features):
             column = self._decode_column(j, values[:, j])
@@ -110,8 +114,7 @@ class Encoding:
                 column = kept.put_back(j, feature.name, column)
             # A frame would read a text dtype into an array of objects; it leaves a series as it is.
             columns[feature.name] = pd.Series(column, rows, dtype=object) if self._dtypes[j] == object else column
-        frame = pd.DataFrame(columns, index=rows, copy=False)
-        return frame if index is None else frame.set_axis(index, axis=0)
+        return pd.DataFrame(columns, index=rows, copy=False)
 
     def conform(self, frame: pd.DataFrame) -> tuple[pd.DataFrame, Values]:
         """`frame` with the training columns, order and dtypes, and its matrix.
@@ -120,7 +123,7 @@ class Encoding:
         changes on the way to float32 is not taken for a change of a draw's.
         """
         values = self.encode(frame)
-        conformed = frame[self.schema.names].copy()
+        conformed = (frame if self._in_order(frame) else frame[self._names]).copy()
         dtypes = conformed.dtypes.tolist()
         for j, feature in enumerate(self.schema.features):
             if not _same_dtype(dtypes[j], self._dtypes[j]):
@@ -133,6 +136,8 @@ class Encoding:
         """Refuse rows that lack a training column or bring one of their own."""
         if not isinstance(frame, pd.DataFrame):
             raise QueryError(f"rows must be a pandas DataFrame with the training columns, got {type(frame).__name__}")
+        if self._in_order(frame):
+            return
         if frame.columns.duplicated().any():
             raise QueryError(f"column names repeat: {frame.columns[frame.columns.duplicated()].tolist()}")
         lacking = [name for name in self.schema.names if name not in frame.columns]
@@ -143,12 +148,28 @@ class Encoding:
             message = named("column", extra[0], self.schema.names)
             raise QueryError(f"{message}; pass only the training columns, rows[model.schema_.names]")
 
+    @cached_property
+    def _names(self) -> list[Any]:
+        return self.schema.names
+
+    def _in_order(self, frame: pd.DataFrame) -> bool:
+        """Whether the columns are the training columns, in their order."""
+        return frame.columns.tolist() == self._names
+
+    def _few_cells(self, frame: pd.DataFrame) -> list[list[Any]] | None:
+        """The cells of a small frame by feature; one look at all columns is cheaper than one at each."""
+        if len(frame) > FEW or not self._in_order(frame):
+            return None
+        cells: list[list[Any]] = frame.to_numpy(dtype=object).T.tolist()
+        return cells
+
+    def _encode_few(self, j: int, cells: list[Any]) -> list[float] | None:
+        """A few plain values, without the cost of pandas' ways; None where one needs a closer look."""
+        feature = self.schema.features[j]
+        return _few_numbers(feature, cells) if feature.is_number else self._few_codes(j, cells)
+
     def _encode_column(self, j: int, column: pd.Series) -> Values:
         feature = self.schema.features[j]
-        if len(column) <= FEW:
-            few = _few_numbers(feature, column.tolist()) if feature.is_number else self._few_codes(j, column.tolist())
-            if few is not None:
-                return few
         absent = column.isna().to_numpy()
         if absent.any() and not feature.missing:
             raise QueryError(
@@ -161,11 +182,10 @@ class Encoding:
         codes[~absent] = self._codes(j, column[~absent])
         return codes
 
-    def _few_codes(self, j: int, cells: list[Any]) -> Values | None:
-        """The codes of a few plain values, without the cost of pandas' ways; None where one needs a closer look."""
+    def _few_codes(self, j: int, cells: list[Any]) -> list[float] | None:
         lookup = self._lookups[j]
         codes = [lookup.get(typed(v)) if type(v) in PLAIN else None for v in cells]
-        return None if None in codes else np.array(codes, dtype=np.float64)
+        return None if None in codes else [float(code) for code in codes if code is not None]
 
     def _codes(self, j: int, column: pd.Series) -> NDArray[np.float64]:
         """Level codes, looked up once per distinct value."""
@@ -260,17 +280,19 @@ class Encoding:
     def to_reals(self, values: Values) -> NDArray[np.float32]:
         """The paper's encoding: standardised numbers and one-hot levels; one that may be missing has a pair too."""
         reals = np.zeros((len(values), self.n_reals), dtype=np.float32)
-        rows = np.arange(len(values))
-        for j, (feature, block) in enumerate(zip(self.schema.features, self.blocks, strict=True)):
-            column = values[:, j]
-            if not feature.is_number:
-                reals[rows, block.start + column.astype(np.int64)] = 1.0
-                continue
-            absent = np.isnan(column)
-            reals[:, block.start] = np.where(absent, 0.0, (column - self.mean[j]) / self.scale[j])
-            if feature.missing:
-                reals[rows, block.start + 1 + absent.astype(np.int64)] = 1.0
+        number_at, level_at, may_be_missing = self._places
+        reals[:, number_at] = self.standardise(values)
+        codes = values[:, self.code_feature]
+        at = level_at + np.where(may_be_missing, np.isnan(codes), codes).astype(np.int64)
+        reals[np.arange(len(values))[:, None], at] = 1.0
         return reals
+
+    @cached_property
+    def _places(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+        """Where numbers stand among the reals, where blocks of levels start, and which of those are a number's pair."""
+        starts = np.array([block.start for block in self.blocks], dtype=np.int64)
+        of_number = np.isin(self.code_feature, self.number_feature)
+        return starts[self.number_feature], starts[self.code_feature] + of_number, of_number
 
     def from_reals(self, reals: NDArray[Any]) -> Values:
         """The matrix nearest to some reals: a block's largest; the number unscaled, clipped, on its grid."""
@@ -293,19 +315,43 @@ class Encoding:
 
     def snap(self, values: Values) -> Values:
         """Values as a frame of the training dtypes would hold them, so that what is scored is what is shown."""
-        snapped = values.copy()
-        for j, feature in enumerate(self.schema.features):
-            if feature.is_number:
-                decoded = self._decode_column(j, values[:, j])
-                if not isinstance(decoded, np.ndarray):
-                    decoded = decoded.to_numpy(dtype=np.float64, na_value=np.nan)
-                snapped[:, j] = decoded
+        least, greatest, whole, others = self._grids
+        snapped = np.clip(values, least, greatest)
+        np.rint(snapped, out=snapped, where=whole)
+        for j in others:
+            decoded = self._decode_column(j, values[:, j])
+            if not isinstance(decoded, np.ndarray):
+                decoded = decoded.to_numpy(dtype=np.float64, na_value=np.nan)
+            snapped[:, j] = decoded
         return snapped
+
+    @cached_property
+    def _grids(self) -> tuple[Values, Values, NDArray[np.bool_], list[int]]:
+        """Per feature its limits and whether it is whole; and the numbers whose dtype holds less than a float64."""
+        features = self.schema.features
+        least = np.array([f.minimum if f.is_number else -np.inf for f in features], dtype=float)
+        greatest = np.array([f.maximum if f.is_number else np.inf for f in features], dtype=float)
+        whole = np.array([f.is_number and f.is_whole for f in features])
+        others = [j for j, f in enumerate(features) if f.is_number and self._dtypes[j] not in EXACT]
+        return least, greatest, whole, others
 
     def differs(self, values: Values, other: Values) -> NDArray[np.bool_]:
         """Where two matrices differ; missing equals missing."""
         different: NDArray[np.bool_] = (values != other) & ~(np.isnan(values) & np.isnan(other))
         return different
+
+    def is_exact(self, values: Values) -> NDArray[np.bool_]:
+        """Where the matrix has all that there is to a cell, so that `decode` gives it back bit for bit.
+
+        It has so for levels, and for whole numbers within their limits; other numbers have signs of zero and more
+        digits than a float64.
+        """
+        least, greatest, whole, others = self._grids
+        numbers = np.array([f.is_number for f in self.schema.features])
+        held = whole & (np.abs(values) < 2.0**53) & (least <= values) & (values <= greatest)
+        held[:, others] = False
+        exact: NDArray[np.bool_] = ~numbers | held
+        return exact
 
     def state(self) -> dict[str, Any]:
         """What a model file keeps of the encoding, as plain JSON."""
@@ -337,16 +383,13 @@ def _refuse_beyond(feature: Feature, values: Values) -> None:
         )
 
 
-def _few_numbers(feature: Feature, cells: list[Any]) -> Values | None:
-    """A few plain numbers, without the cost of pandas' ways; None where one needs a closer look."""
-    if not all(type(v) is int or type(v) is float for v in cells):
-        return None
-    values = np.array(cells, dtype=np.float64)
+def _few_numbers(feature: Feature, cells: list[Any]) -> list[float] | None:
     least, greatest = feature.bounds
-    fine = (values >= least) & (values <= greatest)
-    if feature.is_whole:
-        fine &= np.mod(values, 1.0) == 0.0
-    return values if fine.all() else None
+    whole = feature.is_whole
+    for v in cells:
+        if not (type(v) is int or type(v) is float) or not least <= v <= greatest or (whole and v % 1):
+            return None
+    return cells
 
 
 def _numbers(feature: Feature, column: pd.Series, absent: NDArray[np.bool_]) -> Values:

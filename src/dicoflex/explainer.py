@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from sklearn.base import BaseEstimator
 
 from dicoflex import asking, model_file
-from dicoflex.asking import Query, numbers_within
+from dicoflex.asking import Query
 from dicoflex.black_box import BlackBox, check_labels
 from dicoflex.constraints import Constraints
 from dicoflex.counterfactuals import Counterfactuals
@@ -266,12 +266,11 @@ class DiCoFlex(BaseEstimator):
         query = self._query(rows, target, n, p, frozen, constraints, confidence, check, random_state)
         able = query.able(refuse=query.is_hopeless)
         terms = self._terms(query, filtered=True, novel=novel)
-        most = max(CANDIDATES, 4 * n)
-        draws = self._draw(query, able, most, terms)
+        draws = self._draw(query, able, n, terms)
         verdicts = np.full(len(draws.values), np.nan)
         refused = np.zeros(len(query.frame), dtype=np.int64)
         if check is not None:
-            draws, verdicts, refused = self._confirm(query, draws, terms, check, n, most)
+            draws, verdicts, refused = self._confirm(query, draws, terms, check, n)
         chosen = self._choose(query, draws, n)
         return self._result(query, draws.take(chosen), verdicts[chosen], refused, novel)
 
@@ -297,7 +296,7 @@ class DiCoFlex(BaseEstimator):
         query = self._query(rows, target, n, p, frozen, constraints, confidence, None, random_state)
         query.able(refuse=True)
         terms = self._terms(query, filtered=filter, novel=novel)
-        draws = draw(self.generator_, self.encoding_, query.context, query.keys, n, terms, exact=True)
+        draws = draw(self.generator_, self.encoding_, query.context, query.keys, n, terms)
         without = np.flatnonzero(np.bincount(draws.query, minlength=len(query.frame)) == 0)
         if len(without):
             raise QueryError(self._why_none(query, int(without[0]), novel))
@@ -366,11 +365,14 @@ class DiCoFlex(BaseEstimator):
         }  # fmt: skip
         return Query(frame, context, row_keys(values, seed), settings, wish, limits)
 
-    def _draw(self, query: Query, which: Ints, most: int, terms: Terms, again: int = 0) -> Draws:
-        """Distinct, undoubted draws for the queries `which`; `again` counts the calls for the same query."""
+    def _draw(self, query: Query, which: Ints, n: int, terms: Terms, again: int = 0) -> Draws:
+        """Distinct, undoubted draws to choose `n` from, for the queries `which`; `again` counts the calls for them."""
         keys = query.keys[which] + np.uint64(again)
         context = query.context.take(which)
-        return draw(self.generator_, self.encoding_, context, keys, most, terms.take(which), exact=False).of(which)
+        most, enough = max(CANDIDATES, 4 * n), max(CANDIDATES // 2, 4 * n)
+        return draw(
+            self.generator_, self.encoding_, context, keys, most, terms.take(which), enough=enough
+        ).of(which)  # fmt: skip
 
     def _why_none(self, query: Query, i: int, novel: bool) -> str:
         row = f"row {query.label(i)}"
@@ -465,7 +467,6 @@ class DiCoFlex(BaseEstimator):
         terms: Terms,
         check: Callable[[pd.DataFrame], Any],
         n: int,
-        most: int,
     ) -> tuple[Draws, Floats, Ints]:
         """Draws that `check` confirms; queries that are short get further rounds with fresh keys."""
         kept, refused = [], np.zeros(len(query.frame), dtype=np.int64)
@@ -480,7 +481,7 @@ class DiCoFlex(BaseEstimator):
             short = np.flatnonzero((have < n) & query.feasible)
             if len(short) == 0 or round_number == CHECK_ROUNDS - 1:
                 break
-            draws = self._draw(query, short, most, terms, round_number + 1)
+            draws = self._draw(query, short, n, terms, round_number + 1)
         everything = Draws.join(kept).without_repeats()
         return everything, np.ones(len(everything.values)), refused
 
@@ -498,21 +499,19 @@ class DiCoFlex(BaseEstimator):
 
     def _frame(self, query: Query, draws: Draws) -> pd.DataFrame:
         """The draws as a frame; frozen values and kept numbers are the rows' own, bit for bit, whatever the limits."""
-        labels = query.frame.index.to_flat_index()
-        number = numbers_within(draws.query)
-        index = pd.MultiIndex.from_arrays(
-            [pd.Index(labels.take(draws.query), tupleize_cols=False), number], names=["row", "cf"]
-        )
-        same = ~self.encoding_.differs(draws.values, query.context.query[draws.query])
-        # A level's code is all that there is to it; a frozen one is still the row's own object.
-        same &= [f.is_number or f.name in query.settings["frozen"] for f in self.schema_.features]
+        own = query.context.query
+        same = ~self.encoding_.differs(draws.values, own[draws.query])
+        # A level's code is all that there is to it, but a frozen one is still the row's own object.
+        frozen = self.schema_.mask(query.settings["frozen"])
+        same &= (frozen | ~self.encoding_.is_exact(own))[draws.query]
+        index = asking.index_of(query.frame.index, draws.query)
         return self.encoding_.decode(draws.values, index, kept=Kept(query.frame, draws.query, same))
 
     def _result(self, query: Query, draws: Draws, verdicts: Floats, refused: Ints, novel: bool) -> Counterfactuals:
         frame = self._frame(query, draws)
         own = query.context.query[draws.query]
         before, after = self.encoding_.standardise(own), self.encoding_.standardise(draws.values)
-        valid = pd.array([None if np.isnan(v) else v == 1.0 for v in verdicts.tolist()], dtype="boolean")
+        valid = pd.arrays.BooleanArray(verdicts == 1.0, np.isnan(verdicts))
         info = pd.DataFrame(
             {
                 "target": self.classes_[query.context.target[draws.query]],

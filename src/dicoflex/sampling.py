@@ -94,21 +94,21 @@ def draw(
     n: int,
     terms: Terms,
     *,
-    exact: bool,
+    enough: int | None = None,
 ) -> Draws:
     """`n` rows for each entry of `context`: distinct, none equal to its query, sure ones first.
 
-    A query that is short after a round of draws gets further rounds, at most six in all. What then lacks is made up,
-    when `exact`, with repeats and then with doubtful rows; otherwise there are fewer. A query whose draws
-    all equal it, or a known row, has none. Every query's rows depend on its own draws alone, so batching does not
-    matter.
+    A query that is short after a round of draws gets further rounds, at most six in all. What then lacks is made up
+    with repeats and then with doubtful rows. Where a number is `enough`, no rounds are made for more, nothing is made
+    up, and there are at most `n`, what the first round draws. A query whose draws all equal it, or a known row, has none. Every query's rows depend
+    on its own draws alone, so batching does not matter.
     """
     size = max(1, CHUNK_CELLS // (2 * n * len(encoding.schema)))
     parts = []
     with one_blas_thread():
         for low in range(0, len(context), size):
             at = slice(low, low + size)
-            part = _draw_chunk(generator, encoding, context.take(at), keys[at], n, terms.take(at), exact)
+            part = _draw_chunk(generator, encoding, context.take(at), keys[at], n, terms.take(at), enough)
             parts.append(part.of(np.arange(low, low + len(keys[at]))))
     return Draws.join(parts)
 
@@ -120,23 +120,40 @@ def _draw_chunk(
     keys: NDArray[np.uint64],
     n: int,
     terms: Terms,
-    exact: bool,
+    enough: int | None,
 ) -> Draws:
-    gathered: Draws | None = None
-    waiting = np.arange(len(context))
-    first = 0
-    for round_number in range(MOST_ROUNDS):
-        count = n + max(8, n // 2) if round_number == 0 else 2 * n
-        fresh = _round(generator, encoding, context, keys, waiting, count, first, terms)
-        gathered = fresh if gathered is None else _merge(gathered, fresh)
-        first += count
+    first = n + max(8, n // 2) if enough is None else n
+    everyone = np.arange(len(context))
+    gathered = _round(generator, encoding, context, keys, everyone, first, 0, terms)
+    drawn = np.full(len(context), first)
+    for round_number in range(1, MOST_ROUNDS):
         # A density with few likely rows would go on for ever: after half of the rounds unlikely ones will do.
-        fine = gathered.verdict <= (Verdict.GOOD if 2 * round_number < MOST_ROUNDS else Verdict.UNLIKELY)
-        waiting = np.flatnonzero(np.bincount(gathered.query[fine], minlength=len(context)) < n)
+        fine = gathered.verdict <= (Verdict.GOOD if 2 * round_number <= MOST_ROUNDS else Verdict.UNLIKELY)
+        have = np.bincount(gathered.query[fine], minlength=len(context))
+        waiting = np.flatnonzero(have < (enough or n))
         if len(waiting) == 0:
             break
-    assert gathered is not None
-    return _settle(gathered, len(context), n, exact)
+        counts = _more((enough or n) - have[waiting], have[waiting], drawn[waiting], n)
+        fresh = [
+            _round(generator, encoding, context, keys, waiting[counts == count], int(count), first, terms)
+            for count in np.unique(counts)
+        ]
+        gathered = _merge(gathered, *fresh)
+        drawn[waiting] += counts
+        first += 2 * n
+    return _settle(gathered, len(context), n, exact=enough is None)
+
+
+def _more(lacks: Ints, have: Ints, drawn: Ints, n: int) -> Ints:
+    """How many draws each query gets next: what it lacks at the rate so far and half as many again, in eighths of 2 n.
+
+    A query's number depends on its own draws alone, and its next round starts at the same place of its stream whatever
+    that number is, so batching does not matter.
+    """
+    wanted = 1.5 * lacks * drawn / np.maximum(have, 1)
+    step = max(8, -(-2 * n // 8))
+    counts: Ints = np.minimum(np.ceil(wanted / step) * step, 2 * n).astype(np.int64)
+    return counts
 
 
 def _round(
@@ -196,8 +213,8 @@ def _member(keys: NDArray[np.uint64], known: NDArray[np.uint64]) -> NDArray[np.b
     return found
 
 
-def _merge(old: Draws, fresh: Draws) -> Draws:
-    joined = Draws.join([old, fresh])
+def _merge(old: Draws, *fresh: Draws) -> Draws:
+    joined = Draws.join([old, *fresh])
     return _mark_repeats(joined.take(np.argsort(joined.query, kind="stable")))
 
 
@@ -215,7 +232,7 @@ def _repeats(draws: Draws) -> NDArray[np.bool_]:
     return repeat
 
 
-def _settle(draws: Draws, n_queries: int, n: int, exact: bool) -> Draws:
+def _settle(draws: Draws, n_queries: int, n: int, *, exact: bool) -> Draws:
     """The first `n` per query in the order of the verdicts; without `exact`, distinct and undoubted rows only."""
     if not exact:
         draws = draws.take(draws.verdict <= Verdict.UNLIKELY)

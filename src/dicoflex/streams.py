@@ -8,6 +8,7 @@ from __future__ import annotations
 
 __all__ = ["row_keys", "uniforms"]
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -33,11 +34,22 @@ def row_keys(values: NDArray[np.float64], seed: int) -> NDArray[np.uint64]:
     """
     # Zero and missing have one pattern of bits each here, whatever sign they came with.
     bits = np.ascontiguousarray(np.where(np.isnan(values), np.nan, values + 0.0)).view(np.uint64)
-    with np.errstate(over="ignore"):
-        keys = np.full(len(values), np.uint64(seed % 2**64))
-        for j in range(bits.shape[1]):
-            keys = _mix((keys ^ bits[:, j]) + GOLDEN)
+    keys = np.full(len(values), np.uint64(seed % 2**64))
+    _hash_rows(bits, keys)
     return keys
+
+
+@numba.njit(cache=True, nogil=True)
+def _hash_rows(bits, keys):  # type: ignore[no-untyped-def]
+    """Mix all of a row's bits into its key, one column after the other."""
+    for i in range(len(keys)):
+        z = keys[i]
+        for j in range(bits.shape[1]):
+            z = (z ^ bits[i, j]) + GOLDEN
+            z = (z ^ (z >> np.uint64(30))) * _MIX_A
+            z = (z ^ (z >> np.uint64(27))) * _MIX_B
+            z = z ^ (z >> np.uint64(31))
+        keys[i] = z
 
 
 def uniforms(keys: NDArray[np.uint64], first: int, count: int) -> NDArray[np.float64]:

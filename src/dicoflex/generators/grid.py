@@ -22,6 +22,7 @@ from functools import cached_property
 from itertools import chain
 from typing import Any
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -108,15 +109,7 @@ class Grid:
         """
         cell = np.empty(values.shape, dtype=np.int64)
         where = np.zeros(values.shape)
-        for j in range(self.n_features):
-            at = slice(self.offset[j], self.offset[j + 1] - int(self.has_missing[j]))
-            low, width = self.low[at], (self.high - self.low)[at]
-            column = values[:, j]
-            absent = np.isnan(column)
-            found = np.clip(np.searchsorted(low, column, side="right") - 1, 0, len(low) - 1)
-            cell[:, j] = np.where(absent, self.size[j] - 1, found)
-            inside = (column - low[found]) / np.where(width[found] > 0, width[found], 1.0)
-            where[:, j] = np.where(absent | (width[found] == 0), 0.0, np.clip(inside, 0.0, 1.0))
+        _locate(values, self.offset, self.has_missing, self.low, self.high, cell, where)
         return cell, where
 
     def holds(self, values: Values, cell: Ints) -> NDArray[np.bool_]:
@@ -277,3 +270,26 @@ def _cut(values: Floats, low: float, high: float, step: float, decimals: int) ->
     if end < low:
         begin, end = _next(low, step, decimals), low
     return (end, begin) if low <= end and begin <= high else None
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _locate(values, offset, has_missing, low, high, cell, where):  # type: ignore[no-untyped-def]
+    """Fill in the cell of every value, and its place there; see `Grid.locate`."""
+    for j in range(values.shape[1]):
+        start, end = offset[j], offset[j + 1]
+        for i in range(len(values)):
+            value = values[i, j]
+            if np.isnan(value):
+                cell[i, j] = end - start - 1
+                continue
+            left, right = start, end - 1 - has_missing[j]
+            while left < right:
+                middle = (left + right + 1) // 2
+                if low[middle] <= value:
+                    left = middle
+                else:
+                    right = middle - 1
+            cell[i, j] = left - start
+            width = high[left] - low[left]
+            if width > 0.0:
+                where[i, j] = min(max((value - low[left]) / width, 0.0), 1.0)

@@ -213,7 +213,8 @@ def _closed(kept: NDArray[np.bool_], stuck: NDArray[np.bool_]) -> NDArray[np.boo
 def _knots(values: Floats, knots: Any) -> Floats:
     """Each value as weights of the knots (n, knots): linear interpolation between its two neighbours."""
     grid = np.asarray(knots, dtype=float)
-    return np.stack([np.interp(values, grid, unit) for unit in np.eye(len(grid))], axis=1)
+    at = np.interp(values, grid, np.arange(len(grid)))
+    return np.maximum(0.0, 1.0 - np.abs(at[:, None] - np.arange(len(grid))))
 
 
 class _Running(torch.autograd.Function):

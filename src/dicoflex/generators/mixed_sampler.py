@@ -217,13 +217,26 @@ def _context(i, cells, net, asked):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, error_model="numpy")
-def _tell(j, cell, inside, kept, cells, net, told):  # type: ignore[no-untyped-def]
-    """Add to `told` what feature j, being in `cell`, tells the features after it."""
-    _add_row(np.float32(1.0), net.prefix[cells.offset[j] + cell], told)
-    if cells.slope_at[j] >= 0 and inside != 0.0:
-        _add_row(inside, net.prefix_slope[cells.slope_at[j] + cell], told)
+def _tell(told, r, j, cell, slope, inside, kept, prefix, prefix_slope, prefix_kept, out, t):  # type: ignore[no-untyped-def]
+    """Row t of `out`: row r of `told`, and what feature j tells the features after it.
+
+    cell and slope are rows of `prefix` and `prefix_slope`, the latter -1 for none. Whole arrays and row numbers are
+    passed, here and below: a view of one row counts references, which takes longer than the sums.
+    """
+    for k in range(told.shape[1]):
+        out[t, k] = told[r, k] + prefix[cell, k]
+    if slope >= 0 and inside != 0.0:
+        for k in range(told.shape[1]):
+            out[t, k] += inside * prefix_slope[slope, k]
     if kept:
-        _add_row(np.float32(1.0), net.prefix_kept[j], told)
+        for k in range(told.shape[1]):
+            out[t, k] += prefix_kept[j, k]
+
+
+@numba.njit(cache=True, error_model="numpy", inline="always")
+def _rows(j, cell, offset, slope_at):  # type: ignore[no-untyped-def]
+    """Where a cell's weights stand: its row of `prefix`, and of `prefix_slope` or -1."""
+    return offset[j] + cell, (slope_at[j] + cell if slope_at[j] >= 0 else -1)
 
 
 @numba.njit(cache=True, error_model="numpy")
@@ -242,23 +255,21 @@ def _logits(told, live, j, n_states, net):  # type: ignore[no-untyped-def]
     hidden, head = net.inner.shape[1], net.inner.shape[2]
     h = np.empty((len(live), hidden), dtype=np.float32)
     for r in range(len(live)):
-        row, source = h[r], told[live[r]]
+        source = live[r]
         for k in range(hidden):
-            row[k] = max(source[k], np.float32(0.0))
+            h[r, k] = max(told[source, k], np.float32(0.0))
     g = np.dot(h, net.inner[j])
     bias = net.inner_bias[j]
     for r in range(len(live)):
-        row = g[r]
         for k in range(head):
-            row[k] = max(row[k] + bias[k], np.float32(0.0))
+            g[r, k] = max(g[r, k] + bias[k], np.float32(0.0))
     logits = np.dot(g, net.outer[net.outer_at[j] : net.outer_at[j + 1]].reshape(head, n_states))
     bias = net.outer_bias[j]
     for r in range(len(live)):
-        row = logits[r]
         for s in range(n_states):
             # Weights that are not finite must not stop the draw.
-            x = row[s] + bias[s]
-            row[s] = x if np.isfinite(x) else np.float32(0.0)
+            x = logits[r, s] + bias[s]
+            logits[r, s] = x if np.isfinite(x) else np.float32(0.0)
     return logits
 
 
@@ -271,42 +282,53 @@ def _open_all(i, j, n_states, asked, share):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, error_model="numpy")
-def _cumulate(logits, share, powers, total):  # type: ignore[no-untyped-def]
-    """Running sums of exp(logits) times the states' shares, in `total`; `powers` is room for as many whole numbers.
+def _cumulate(logits, k, n_states, share, powers, total, r):  # type: ignore[no-untyped-def]
+    """Running sums of exp(logits), row k, times the states' shares, in row r of `total`; `powers` is room to work in.
 
     The exponential is 2 to a whole power times a polynomial for the rest, exact to the last digits of float32 and free
     of calls, so that the compiler does many states at once.
     """
-    n_states = len(logits)
     top = np.float32(-1e30)
     for s in range(n_states):
         if share[s] > 0.0:
-            top = max(top, logits[s])
+            top = max(top, logits[k, s])
     for s in range(n_states):
-        y = max((logits[s] - top) * LOG2E, np.float32(-126.0))
+        y = max((logits[k, s] - top) * LOG2E, np.float32(-126.0))
         whole = np.floor(y)
         f = y - whole
         powers[s] = (np.int32(whole) + np.int32(127)) << np.int32(23)
-        logits[s] = P0 + f * (P1 + f * (P2 + f * (P3 + f * (P4 + f * (P5 + f * P6)))))
+        logits[k, s] = P0 + f * (P1 + f * (P2 + f * (P3 + f * (P4 + f * (P5 + f * P6)))))
     twos = powers.view(np.float32)
     running = 0.0
     for s in range(n_states):
         if share[s] > 0.0:
-            running += np.float64(logits[s] * twos[s]) * share[s]
-        total[s] = running
+            running += np.float64(logits[k, s] * twos[s]) * share[s]
+        total[r, s] = running
 
 
 @numba.njit(cache=True, error_model="numpy", inline="always")
-def _pick(total, n_states, u):  # type: ignore[no-untyped-def]
-    """The first state whose running sum exceeds `u`."""
+def _pick(total, r, n_states, u):  # type: ignore[no-untyped-def]
+    """The first state whose running sum, in row r, exceeds `u`."""
     low, high = 0, n_states - 1
     while low < high:
         middle = (low + high) // 2
-        if total[middle] > u:
+        if total[r, middle] > u:
             high = middle
         else:
             low = middle + 1
     return low
+
+
+@numba.njit(cache=True, error_model="numpy", inline="always")
+def _anywhere(u, low, high, count, number, query, step, scale):  # type: ignore[no-untyped-def]
+    """A value of a whole run or interval: `value` without limits, on plain numbers. A run lacks the query's own value
+    where `number`, how many may be drawn, is less than its `count`."""
+    if count == 0:
+        return min(low + u * (high - low), high)
+    k = min(np.int64(u * number), number - 1)
+    if number < count:
+        k += k >= np.int64(np.rint((query - low) / step))
+    return np.rint((low + k * step) * scale) / scale
 
 
 # -- drawing and scoring ------------------------------------------------------------------------------------------
@@ -315,8 +337,11 @@ def _pick(total, n_states, u):  # type: ignore[no-untyped-def]
 @numba.njit(cache=True, error_model="numpy")
 def _keep_all(i, j, n, n_groups, cells, net, asked, told, out):  # type: ignore[no-untyped-def]
     """A feature that can't change: every draw has the query's value."""
+    cell, slope = _rows(j, asked.own[i, j], cells.offset, cells.slope_at)
     for r in range(n_groups):
-        _tell(j, asked.own[i, j], asked.where[i, j], True, cells, net, told[r])
+        _tell(
+            told, r, j, cell, slope, asked.where[i, j], True, net.prefix, net.prefix_slope, net.prefix_kept, told, r
+        )  # fmt: skip
     for t in range(n):
         out[t, j] = asked.query[i, j]
 
@@ -340,7 +365,9 @@ def _draw_query(i, last, first, cells, net, asked, bounds, rules, out, log_densi
     n, d = out.shape
     widest = net.outer_bias.shape[1]
     # Taken out of their tuples once: a look into a tuple counts references, which is slow inside a loop.
-    offset, count, low, high = cells.offset, cells.count, cells.low, cells.high
+    offset, slope_at, count, low, high = cells.offset, cells.slope_at, cells.count, cells.low, cells.high
+    step, scale, on_grid = cells.step, cells.scale, asked.on_grid
+    prefix, prefix_slope, prefix_kept = net.prefix, net.prefix_slope, net.prefix_kept
     key = asked.keys[i]
     told, told_next = np.empty((2, n, net.prefix.shape[1]), dtype=np.float32)
     used, used_next = np.zeros((2, n), dtype=np.int64)
@@ -363,8 +390,9 @@ def _draw_query(i, last, first, cells, net, asked, bounds, rules, out, log_densi
         n_live = _live(i, j, n_groups, used, spent, bounds, live)
         logits = _logits(told, live[:n_live], j, n_states, net)
         for r in range(n_groups):
-            totals[r, :n_states] = 1.0  # what a group that can't afford a change keeps to
-            successor[r, :n_states] = -1
+            for s in range(n_states):
+                totals[r, s] = 1.0  # what a group that can't afford a change keeps to
+                successor[r, s] = -1
         varies = False
         if bounds is None:
             _open_all(i, j, n_states, asked, base)
@@ -375,18 +403,19 @@ def _draw_query(i, last, first, cells, net, asked, bounds, rules, out, log_densi
             ends[:n_groups, 0], ends[:n_groups, 1] = bounds.low[i, j], bounds.high[i, j]
         for k in range(n_live):
             r = live[k]
-            share[:n_states] = base[:n_states]
+            for s in range(n_states):
+                share[s] = base[s]
             if bounds is not None:  # noqa: SIM102
                 if varies:
                     row = out[member[r]]
                     ends[r] = weigh(i, j, n_states, row, used[r], spent[r], cells, asked, bounds, rules, fits, share)
             no_dead_end(share, n_states, j == last and used[r] == 0)
-            _cumulate(logits[k], share, powers[:n_states], totals[r])
+            _cumulate(logits, k, n_states, share, powers, totals, r)
         n_next = 0
         for t in range(n):
             r = group[t]
             counter = (first + np.uint64(t)) * np.uint64(2 * d) + np.uint64(2 * j)
-            s = _pick(totals[r], n_states, _uniform(key, counter) * totals[r, n_states - 1])
+            s = _pick(totals, r, n_states, _uniform(key, counter) * totals[r, n_states - 1])
             cell, drawn, inside, shared, size = own, q, place, True, 0.0
             if s > 0:
                 cell = s - 1
@@ -395,10 +424,15 @@ def _draw_query(i, last, first, cells, net, asked, bounds, rules, out, log_densi
                 shared = count[at] == 1
                 drawn = low[at]
                 if not shared:
-                    _, a, b, start, number = part(i, j, cell, ends[r, 0], ends[r, 1], cells, asked, bounds)
                     v = _uniform(key, counter + np.uint64(1))
-                    drawn = value(i, j, cell, a, b, start, number, v, cells, asked, bounds)
-                    size = np.log(np.float64(number)) if number > 0 else (np.log(b - a) if b > a else 0.0)
+                    if bounds is None:
+                        number = count[at] - (cell == own and on_grid[i, j])
+                        drawn = _anywhere(v, low[at], high[at], count[at], number, q, step[j], scale[j])
+                        size = np.log(np.float64(number)) if number > 0 else (np.log(width) if width > 0.0 else 0.0)
+                    else:
+                        _, a, b, start, number = part(i, j, cell, ends[r, 0], ends[r, 1], cells, asked, bounds)
+                        drawn = value(i, j, cell, a, b, start, number, v, cells, asked, bounds)
+                        size = np.log(np.float64(number)) if number > 0 else (np.log(b - a) if b > a else 0.0)
                 inside = np.float32((drawn - low[at]) / width) if width > 0.0 else np.float32(0.0)
             out[t, j] = drawn
             mass = totals[r, s] - (totals[r, s - 1] if s > 0 else 0.0)
@@ -408,8 +442,10 @@ def _draw_query(i, last, first, cells, net, asked, bounds, rules, out, log_densi
                 continue
             if shared:
                 successor[r, s] = n_next
-            told_next[n_next] = told[r]
-            _tell(j, cell, inside, s == 0, cells, net, told_next[n_next])
+            row, slope = _rows(j, cell, offset, slope_at)
+            _tell(
+                told, r, j, row, slope, inside, s == 0, prefix, prefix_slope, prefix_kept, told_next, n_next
+            )  # fmt: skip
             used_next[n_next] = used[r] + (s > 0)
             if bounds is not None:
                 spent_next[n_next] = spent[r] + (cost(j, drawn, q, bounds) if s > 0 else 0.0)
@@ -433,7 +469,7 @@ def _draw(low, high, cells, net, asked, bounds, rules, first, out, log_density):
 @numba.njit(cache=True, error_model="numpy", nogil=True)
 def _score(low, high, cells, net, asked, cell, where, kept, out):  # type: ignore[no-untyped-def]
     widest = net.outer_bias.shape[1]
-    share, powers, total = np.empty(widest), np.empty(widest, dtype=np.int32), np.empty(widest)
+    share, powers, total = np.empty(widest), np.empty(widest, dtype=np.int32), np.empty((1, widest))
     alone = np.zeros(1, dtype=np.int64)
     for i in range(low, high):
         last = _last_free(asked.stuck[i])
@@ -445,9 +481,12 @@ def _score(low, high, cells, net, asked, cell, where, kept, out):  # type: ignor
                 logits = _logits(told, alone, j, n_states, net)
                 _open_all(i, j, n_states, asked, share)
                 no_dead_end(share, n_states, j == last and not changed)
-                _cumulate(logits[0], share, powers[:n_states], total)
+                _cumulate(logits, 0, n_states, share, powers, total, 0)
                 s = 0 if kept[i, j] else cell[i, j] + 1
-                mass = total[s] - (total[s - 1] if s > 0 else 0.0)
-                out[i] += np.log(mass / total[n_states - 1]) if mass > 0.0 else -np.inf
+                mass = total[0, s] - (total[0, s - 1] if s > 0 else 0.0)
+                out[i] += np.log(mass / total[0, n_states - 1]) if mass > 0.0 else -np.inf
                 changed = changed or s > 0
-            _tell(j, cell[i, j], where[i, j], kept[i, j], cells, net, told[0])
+            row, slope = _rows(j, cell[i, j], cells.offset, cells.slope_at)
+            _tell(
+                told, 0, j, row, slope, where[i, j], kept[i, j], net.prefix, net.prefix_slope, net.prefix_kept, told, 0
+            )  # fmt: skip
