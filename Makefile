@@ -3,7 +3,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 # Without its dependencies: two of them are boosting libraries that none of its methods here needs.
-DICE   := dice-ml==0.12 raiutils==0.4.2
+RIVALS := dice-ml==0.12 raiutils==0.4.2 nflows==0.14
 
 .PHONY: demo test lint format bench docs clean
 
@@ -38,5 +38,5 @@ $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt torch
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[test,bench]"
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps $(DICE)
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps $(RIVALS)
 	touch $(READY)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import importlib
 import json
 import time
 from dataclasses import replace
@@ -312,13 +313,23 @@ def test_the_default_is_praised_only_if_nobody_is_better() -> None:
     )
 
 
-def test_a_confidence_that_others_can_not_be_asked_for_is_told() -> None:
-    rival = result("cchvae", probability=0.9)
-    found = comparison.findings(
-        [result("mixed (p=2.0)", probability=0.8), result(comparison.SURE, probability=0.95), rival]
-    )
-    assert [finding.verdict for finding in found] == ["not", "better"]
-    assert "asked for a confidence of 0.9, which the others can't be" in found[1].text
+def test_probabilities_are_held_against_each_other_at_matched_confidence() -> None:
+    mine = [result(name, probability=v, log_lof=v) for name, v in zip(comparison.DIAL, (0.8, 0.92, 0.99), strict=True)]
+    rivals = [result("cchvae", probability=0.9), result("dice-random", probability=0.7)]
+    usual, matched = (f for f in comparison.findings([*mine, *rivals]) if "classif. prob." in f.text)
+    assert (usual.verdict, matched.verdict) == ("not", "better")
+    assert "asked to be as sure as the other method is" in matched.text
+    page = comparison.page([*mine, *rivals], "dicoflex bench comparison")
+    assert "| adult | mixed, sure (p=2.0) | 0.920 | cchvae | 0.900 | 0.920 | – |" in page
+    assert "| adult | mixed (p=2.0) | 0.800 | dice-random | 0.700 | 0.800 | – |" in page
+
+
+def test_where_no_confidence_is_enough_the_surest_stands_beside_the_other() -> None:
+    mine = [result(name, probability=v) for name, v in zip(comparison.DIAL, (0.8, 0.9, 0.95), strict=True)]
+    found = [*mine, result("cchvae", probability=1.0)]
+    assert [f.verdict for f in comparison.findings(found)] == ["not", "not"]
+    row = "| adult | classif. prob. ↑ | mixed, surest (p=2.0) | 0.950 | cchvae | 1.000 |"
+    assert row in comparison.page(found, "dicoflex bench comparison")
 
 
 def test_a_claim_of_the_paper_is_held_against_our_run() -> None:
@@ -375,6 +386,15 @@ def test_wrong_calls_are_told_before_any_work(names: list[str], argv: list[str],
 def test_tables_and_methods_can_be_chosen() -> None:
     chosen = comparison.cells(Options(tables=("bank",), methods=("oracle",), seeds=(0, 1)))
     assert [(c.table, c.method, c.seed) for c in chosen] == [("bank", "oracle", 0), ("bank", "oracle", 1)]
+
+
+def test_benchmarks_with_options_of_their_own_are_called_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[Any] = []
+    for name in bench.SCRIPTS:
+        module = importlib.import_module(name)
+        monkeypatch.setattr(module, "main", lambda argv, name=name: given.append((name, argv)))
+        bench.run([name], ["--quick"])
+    assert given == [(name, ["--quick"]) for name in bench.SCRIPTS]
 
 
 def test_an_installed_package_says_where_the_experiments_are(tmp_path: Path) -> None:

@@ -204,13 +204,13 @@ class DiceKdtree(Dice):
 class DiceGradient(Dice):
     """Gradient search for all answers together, with a determinant that rewards variety; two classes only.
 
-    It is asked for ten answers at most: a search for a hundred takes many minutes for one query.
+    It is asked for four answers at most, as in DiCE's own examples: ten take more than a minute for one query.
     """
 
     name: ClassVar[str] = "dice-gradient"
     method: ClassVar[str] = "gradient"
     needs: ClassVar[Needs] = "gradients"
-    most: ClassVar[int | None] = 10
+    most: ClassVar[int | None] = 4
 
     def _model(self, data: Any) -> Any:
         network = self.problem_.gradients(self.name)

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import torch
 from matplotlib.figure import Figure
 
+from dicoflex.bench import SCRIPTS
 from dicoflex.errors import UserError, named
 from dicoflex.files import replacing, write_text
 from experiments import (
@@ -98,7 +99,11 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="dicoflex bench", description="The paper's experiments, beside its figures.")
+    parser = argparse.ArgumentParser(
+        prog="dicoflex bench",
+        description="The paper's experiments, beside its figures.",
+        epilog=f"{', '.join(SCRIPTS)} are benchmarks with options of their own: dicoflex bench speed --help",
+    )
     parser.add_argument("names", nargs="+", metavar="NAME", help=f"{ALL}, or any of {', '.join(EXPERIMENTS)}")
     parser.add_argument("--quick", action="store_true", help="a small slice of each, to see that all works")
     parser.add_argument("--tables", nargs="+", help="tables of the comparison; default: all that are found")
@@ -115,7 +120,7 @@ def _parser() -> argparse.ArgumentParser:
 def _names(asked: Sequence[str]) -> list[str]:
     for name in asked:
         if name not in (ALL, *EXPERIMENTS):
-            raise UserError(named("experiment", name, (ALL, *EXPERIMENTS)))
+            raise UserError(named("experiment", name, (ALL, *EXPERIMENTS, *SCRIPTS)))
     return [name for name in EXPERIMENTS if ALL in asked or name in asked]
 
 

@@ -1,8 +1,8 @@
-"""The way from the command line to the paper's experiments, which live beside the package in a source checkout."""
+"""The way from the command line to experiments and benchmarks, which live beside the package in a source checkout."""
 
 from __future__ import annotations
 
-__all__ = ["folder", "run"]
+__all__ = ["SCRIPTS", "folder", "run"]
 
 import sys
 from collections.abc import Sequence
@@ -14,12 +14,20 @@ from dicoflex.errors import UserError
 MARK = Path("experiments") / "__init__.py"
 
 
+SCRIPTS = ("quality", "constraints", "speed", "scale")
+"""Benchmarks that are no experiment of the paper's; each has its own options."""
+
+
 def run(names: Sequence[str], argv: Sequence[str] = ()) -> None:
-    """Run the experiments called `names` ("all" for every one) with the options `argv`, as `--quick`."""
+    """Run the experiments called `names` ("all" for every one), or one of `SCRIPTS`, with the options `argv`."""
     place = str(folder())
     if place not in sys.path:
         sys.path.insert(0, place)
-    import_module("experiments").main([*names, *argv])
+    first, *others = [*names, *argv] or ["--help"]
+    if first in SCRIPTS:
+        import_module(first).main(others)
+    else:
+        import_module("experiments").main([first, *others])
 
 
 def folder(package: Path | None = None) -> Path:

@@ -341,7 +341,7 @@ def explain(
 
 @app.command(add_help_option=False, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def bench(context: typer.Context) -> None:
-    """Run the paper's experiments, from a source checkout: 'dicoflex bench all --quick', 'dicoflex bench --help'."""
+    """Run experiments and benchmarks from a source checkout: 'dicoflex bench all --quick', 'dicoflex bench speed'."""
     from dicoflex import bench as experiments
 
     experiments.run(context.args)

@@ -100,8 +100,8 @@ def draw(
 
     A query that is short after a round of draws gets further rounds, at most six in all. What then lacks is made up
     with repeats and then with doubtful rows. Where a number is `enough`, no rounds are made for more, nothing is made
-    up, and there are at most `n`, what the first round draws. A query whose draws all equal it, or a known row, has none. Every query's rows depend
-    on its own draws alone, so batching does not matter.
+    up, and there are at most `n`, which the first round draws. A query whose draws all equal it, or a known row, has
+    none. Every query's rows depend on its own draws alone, so batching does not matter.
     """
     size = max(1, CHUNK_CELLS // (2 * n * len(encoding.schema)))
     parts = []
