@@ -15,7 +15,7 @@ from dicoflex.encoding import Encoding, Values
 from dicoflex.generators.base import Context, Generator
 from dicoflex.limits import Limits
 from dicoflex.parallel import one_blas_thread
-from dicoflex.streams import row_keys
+from dicoflex.streams import GOLDEN, row_keys
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -58,12 +58,13 @@ class Verdict(IntEnum):
 class Draws:
     """Rows drawn, query by query in the order drawn.
 
-    query: which query each row belongs to. probability: what the stand-in gives the target, NaN where none was asked.
-    verdict: what the terms say of the row, as a number of `Verdict`.
+    query: which query each row belongs to. key: the row's hash. probability: what the stand-in gives the target, NaN
+    where none was asked. verdict: what the terms say of the row, as a number of `Verdict`.
     """
 
     values: Values
     query: Ints
+    key: NDArray[np.uint64]
     log_density: Floats
     probability: Floats
     verdict: NDArray[np.int8]
@@ -123,35 +124,39 @@ def _draw_chunk(
     enough: int | None,
 ) -> Draws:
     first = n + max(8, n // 2) if enough is None else n
-    everyone = np.arange(len(context))
-    gathered = _round(generator, encoding, context, keys, everyone, first, 0, terms)
+    goal = n if enough is None else enough
+    waiting = np.arange(len(context))
+    gathered = _round(generator, encoding, context, keys, waiting, first, 0, terms)
+    served: list[Draws] = []
     drawn = np.full(len(context), first)
     for round_number in range(1, MOST_ROUNDS):
         # A density with few likely rows would go on for ever: after half of the rounds unlikely ones will do.
         fine = gathered.verdict <= (Verdict.GOOD if 2 * round_number <= MOST_ROUNDS else Verdict.UNLIKELY)
         have = np.bincount(gathered.query[fine], minlength=len(context))
-        waiting = np.flatnonzero(have < (enough or n))
+        waiting = waiting[have[waiting] < goal]
         if len(waiting) == 0:
             break
-        counts = _more((enough or n) - have[waiting], have[waiting], drawn[waiting], n)
+        waits = np.isin(np.arange(len(context)), waiting)[gathered.query]
+        served.append(gathered.take(~waits))
+        counts = _more(goal - have[waiting], have[waiting], drawn[waiting], n)
         fresh = [
             _round(generator, encoding, context, keys, waiting[counts == count], int(count), first, terms)
             for count in np.unique(counts)
         ]
-        gathered = _merge(gathered, *fresh)
+        gathered = _merge(gathered.take(waits), *fresh)
         drawn[waiting] += counts
         first += 2 * n
-    return _settle(gathered, len(context), n, exact=enough is None)
+    return _settle(Draws.join([*served, gathered]), len(context), n, exact=enough is None)
 
 
 def _more(lacks: Ints, have: Ints, drawn: Ints, n: int) -> Ints:
-    """How many draws each query gets next: what it lacks at the rate so far and half as many again, in eighths of 2 n.
+    """How many draws each query gets next: what it lacks at the rate so far and half as many again, in quarters of 2 n.
 
     A query's number depends on its own draws alone, and its next round starts at the same place of its stream whatever
     that number is, so batching does not matter.
     """
     wanted = 1.5 * lacks * drawn / np.maximum(have, 1)
-    step = max(8, -(-2 * n // 8))
+    step = max(8, -(-2 * n // 4))
     counts: Ints = np.minimum(np.ceil(wanted / step) * step, 2 * n).astype(np.int64)
     return counts
 
@@ -171,17 +176,18 @@ def _round(
     limits = None if terms.limits is None else terms.limits.take(waiting)
     values, log_density = generator.sample(part, count, keys[waiting], first, limits)
     query = np.repeat(waiting, count)
-    rows = values.reshape(len(query), -1)
+    rows, own = values.reshape(len(query), -1), np.repeat(part.query, count, axis=0)
     # A value that was kept may lie beyond the limits that a new one is held to; it stays as it is.
-    kept = context.frozen[query] | ~encoding.differs(rows, context.query[query])
-    rows = np.where(kept, context.query[query], encoding.snap(rows))
+    changed = ~np.repeat(part.frozen, count, axis=0) & encoding.differs(rows, own)
+    rows = np.where(changed, encoding.snap(rows), own)
     if log_density is None:
         log_density = _scores(generator, part, rows) if terms.scored else np.full(len(rows), np.nan)
-    fine: NDArray[np.bool_] = np.asarray(encoding.differs(rows, context.query[query]).any(axis=1))
+    key = row_keys(rows, 0)
+    fine: NDArray[np.bool_] = np.asarray(encoding.differs(rows, own).any(axis=1))
     if terms.limits is not None:
-        fine &= ~terms.limits.broken(rows, context.query[query], query)
+        fine &= ~terms.limits.broken(rows, own, query)
     if terms.known is not None:
-        fine &= ~_member(row_keys(rows, 0), terms.known)
+        fine &= ~_member(key, terms.known)
     density = log_density.reshape(len(waiting), count)
     usual = np.ones(len(rows), dtype=bool)
     if terms.unlikely > 0:
@@ -191,7 +197,7 @@ def _round(
     if terms.doubt is not None:
         probability = terms.doubt(rows, context.target[query])
         verdict[probability < terms.floor[query]] = Verdict.DOUBTFUL
-    draws = Draws(rows, query, density.reshape(-1), probability, verdict)
+    draws = Draws(rows, query, key, density.reshape(-1), probability, verdict)
     return _mark_repeats(draws.take(np.flatnonzero(fine)))
 
 
@@ -225,9 +231,9 @@ def _mark_repeats(draws: Draws) -> Draws:
 
 
 def _repeats(draws: Draws) -> NDArray[np.bool_]:
-    key = row_keys(np.column_stack([draws.query.astype(float), draws.values]), 1)
-    _, firsts = np.unique(key, return_index=True)
-    repeat = np.ones(len(key), dtype=bool)
+    # Rows of one query have one number taken from their keys, so equal ones stay equal; those of two differ.
+    _, firsts = np.unique(draws.key - draws.query.astype(np.uint64) * GOLDEN, return_index=True)
+    repeat = np.ones(len(draws.key), dtype=bool)
     repeat[firsts] = False
     return repeat
 

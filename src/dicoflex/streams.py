@@ -6,7 +6,7 @@ seed gives the same draws for any batching, in any order, on any number of threa
 
 from __future__ import annotations
 
-__all__ = ["row_keys", "uniforms"]
+__all__ = ["GOLDEN", "row_keys", "uniforms"]
 
 import numba
 import numpy as np
