@@ -108,8 +108,9 @@ class Encoding:
         """
         rows = pd.RangeIndex(len(values)) if index is None else index
         columns: dict[Hashable, Any] = {}
+        settled = self._settle(values)
         for j, feature in enumerate(self.schema.features):
-            column = self._decode_column(j, values[:, j])
+            column = self._decode_column(j, settled[:, j])
             if kept is not None:
                 column = kept.put_back(j, feature.name, column)
             # A frame would read a text dtype into an array of objects; it leaves a series as it is.
@@ -127,7 +128,7 @@ class Encoding:
         dtypes = conformed.dtypes.tolist()
         for j, feature in enumerate(self.schema.features):
             if not _same_dtype(dtypes[j], self._dtypes[j]):
-                column = self._decode_column(j, values[:, j], clip=False)
+                column = self._decode_column(j, values[:, j])
                 conformed[feature.name] = pd.Series(column, frame.index, dtype=self._dtypes[j])
                 values[:, j] = self._encode_column(j, conformed[feature.name])
         return conformed, values
@@ -202,14 +203,10 @@ class Encoding:
             codes[i] = found
         return codes[keys] if len(uniques) else np.empty(0)
 
-    def _decode_column(self, j: int, values: Values, *, clip: bool = True) -> Any:
-        feature = self.schema.features[j]
-        if not feature.is_number:
+    def _decode_column(self, j: int, values: Values) -> Any:
+        """Values on their grid as an array of the training dtype."""
+        if not self.schema.features[j].is_number:
             return self._level_arrays[j].take(values.astype(np.int64))
-        if clip:
-            values = np.clip(values, feature.minimum, feature.maximum)
-        if feature.is_whole:
-            values = np.rint(values)
         dtype = self._dtypes[j]
         if isinstance(dtype, np.dtype) and dtype != object:
             return values.astype(dtype)
@@ -315,15 +312,20 @@ class Encoding:
 
     def snap(self, values: Values) -> Values:
         """Values as a frame of the training dtypes would hold them, so that what is scored is what is shown."""
-        least, greatest, whole, others = self._grids
-        snapped = np.clip(values, least, greatest)
-        np.rint(snapped, out=snapped, where=whole)
-        for j in others:
-            decoded = self._decode_column(j, values[:, j])
+        snapped = self._settle(values)
+        for j in self._grids[3]:
+            decoded = self._decode_column(j, snapped[:, j])
             if not isinstance(decoded, np.ndarray):
                 decoded = decoded.to_numpy(dtype=np.float64, na_value=np.nan)
             snapped[:, j] = decoded
         return snapped
+
+    def _settle(self, values: Values) -> Values:
+        """Numbers within their limits, whole ones rounded."""
+        least, greatest, whole, _ = self._grids
+        settled = np.clip(values, least, greatest)
+        np.rint(settled, out=settled, where=whole)
+        return settled
 
     @cached_property
     def _grids(self) -> tuple[Values, Values, NDArray[np.bool_], list[int]]:

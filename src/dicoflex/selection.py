@@ -50,7 +50,7 @@ def gower(a: Values, b: Values, ranges: Floats) -> Floats:
     array([[0.5  , 0.125]])
     """
     out = np.empty((len(a), len(b)))
-    _gower(np.ascontiguousarray(a), np.ascontiguousarray(b), ranges, out)
+    _gower(np.ascontiguousarray(a), np.ascontiguousarray(b), a is b, ranges, out)
     return out
 
 
@@ -65,20 +65,29 @@ def _rank(values: Floats) -> Floats:
 
 
 @numba.njit(cache=True)
-def _gower(a, b, ranges, out):  # type: ignore[no-untyped-def]
-    d = a.shape[1]
+def _gower(a, b, same, ranges, out):  # type: ignore[no-untyped-def]
+    """Fill in the distances; of the `same` rows on both sides, half of them do."""
     for i in range(len(a)):
-        for j in range(len(b)):
-            total = 0.0
-            for k in range(d):
-                x, y = a[i, k], b[j, k]
-                if x == y or (np.isnan(x) and np.isnan(y)):
-                    continue
-                if ranges[k] > 0.0 and not np.isnan(x) and not np.isnan(y):
-                    total += min(abs(x - y) / ranges[k], 1.0)
-                else:
-                    total += 1.0
-            out[i, j] = total / d
+        for j in range(i if same else len(b)):
+            out[i, j] = _apart(a, i, b, j, ranges)
+            if same:
+                out[j, i] = out[i, j]
+        if same:
+            out[i, i] = 0.0
+
+
+@numba.njit(cache=True, inline="always")
+def _apart(a, i, b, j, ranges):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for k in range(a.shape[1]):
+        x, y = a[i, k], b[j, k]
+        if x == y or (np.isnan(x) and np.isnan(y)):
+            continue
+        if ranges[k] > 0.0 and not np.isnan(x) and not np.isnan(y):
+            total += min(abs(x - y) / ranges[k], 1.0)
+        else:
+            total += 1.0
+    return total / a.shape[1]
 
 
 @numba.njit(cache=True)
