@@ -5,6 +5,7 @@ the page's own examples have reached there.
 
     python docs/build.py                everything
     python docs/build.py --pages        the pages alone, without the demo and the pictures
+    python docs/build.py --figures      the README's table of measured figures alone, from benchmarks/results
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import argparse
 import contextlib
 import doctest
 import io
+import json
 import os
 import re
 import shlex
@@ -30,6 +32,8 @@ from dicoflex.files import replacing, write_text
 
 HERE = Path(__file__).parent
 README = HERE.parent / "README.md"
+RESULTS = HERE.parent / "benchmarks" / "results"
+TABLES = {"adult": "Adult", "bank": "Bank", "default": "Default", "gmc": "GMC", "lending-club": "Lending Club"}
 IMAGES = HERE / "images"
 PAGES = (HERE / "constraints.md",)
 WIDTH = 104
@@ -40,7 +44,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Refresh the pages, run the demo, put one person's answers into the README, and draw the pictures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pages", action="store_true", help="refresh the pages alone")
+    parser.add_argument("--figures", action="store_true", help="refresh the README's table of figures alone")
     options = parser.parse_args(argv)
+    put_into_readme("figures", measured_figures(RESULTS), fence=False)
+    if options.figures:
+        return
     for page in PAGES:
         write_text(page, refreshed(page.read_text(encoding="utf-8")))
     if options.pages:
@@ -142,9 +150,41 @@ def bound_answers(explainer: DiCoFlex, people: pd.DataFrame) -> str:
     return f"{console.export_text()}\n{verdicts.to_string()}"
 
 
-def put_into_readme(name: str, text: str) -> None:
-    """The text between the README's marks of this name."""
-    block = f"<!-- {name}:start -->\n```\n{_trimmed(text)}\n```\n<!-- {name}:end -->"
+def measured_figures(results: Path) -> str:
+    """A table of what the committed benchmark results say, one column per table of data."""
+    quality = json.loads((results / "quality.json").read_text(encoding="utf-8"))
+    speed = json.loads((results / "speed.json").read_text(encoding="utf-8"))["cells"]
+    mixed = {name: [r for r in quality if r["table"] == name and r["method"] == "mixed"] for name in TABLES}
+    parts = {(cell["part"], cell["table"]): cell for cell in speed}
+    rows: dict[str, list[str]] = {
+        "raw validity of draws, worst seed": [_shown(min(r["validity"] for r in mixed[t]), ".3f") for t in TABLES],
+        "the same without the stand-in's filter": [
+            _shown(min(r["validity_unfiltered"] for r in mixed[t]), ".3f") for t in TABLES
+        ],
+        "frozen cells that moved": [_shown(sum(r["violations"] for r in mixed[t]), "d") for t in TABLES],
+        "fit, seconds": [_shown(min(r["fit_seconds"] for r in mixed[t]), ".0f") for t in TABLES],
+    }
+    for call in next(iter(cell["milliseconds"] for cell in speed if cell["part"] == "latency")):
+        rows[f"one row, {call}, median ms"] = [
+            _shown(parts.get(("latency", t), {}).get("milliseconds", {}).get(call, {}).get("p50"), ".1f")
+            for t in TABLES
+        ]
+    for pair in next(iter(cell["ratios"] for cell in speed if cell["part"] == "sampling")):
+        rows[f"time, {pair}"] = [
+            _shown(parts.get(("sampling", t), {}).get("ratios", {}).get(pair), ",.0f") for t in TABLES
+        ]
+    lines = ["| | " + " | ".join(TABLES.values()) + " |", "|---" * (len(TABLES) + 1) + "|"]
+    return "\n".join([*lines, *(f"| {title} | " + " | ".join(cells) + " |" for title, cells in rows.items())])
+
+
+def _shown(value: float | None, style: str) -> str:
+    return "–" if value is None else format(value, style)
+
+
+def put_into_readme(name: str, text: str, *, fence: bool = True) -> None:
+    """The text between the README's marks of this name, as a block unless `fence` is False."""
+    inside = f"```\n{_trimmed(text)}\n```" if fence else _trimmed(text)
+    block = f"<!-- {name}:start -->\n{inside}\n<!-- {name}:end -->"
     readme = README.read_text(encoding="utf-8")
     marks = rf"<!-- {name}:start -->.*<!-- {name}:end -->"
     write_text(README, re.sub(marks, lambda _: block, readme, flags=re.DOTALL))

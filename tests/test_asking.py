@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from dicoflex import Constraints, DiCoFlex, Schema, explainer, load
-from dicoflex.asking import exponent, limited, numbers_within, wish
+from dicoflex.asking import exponent, index_of, limited, numbers_within, wish
 from dicoflex.constraints import delta, per_unit
 from dicoflex.errors import ConstraintError, QueryError, RuleError, UserError
 from dicoflex.generators import GENERATORS
@@ -488,3 +488,38 @@ def test_the_record_carries_a_verdict_for_every_answer_and_constraint(mixed: DiC
     assert len(verdicts) == 5 * len(cfs)
     assert verdicts[0] == {"row": cfs.frame.index[0][0], "cf": 0, "constraint": "frozen city", "holds": True}
     assert all(verdict["holds"] for verdict in verdicts)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        pd.RangeIndex(3),
+        pd.Index([7, 8, 30], name="person"),
+        pd.Index(["a", "b", "c"]),
+        pd.Index([5, 3, 9]),
+        pd.Index([1, 1, 2]),
+        pd.Index([1.0, np.nan, 2.0]),
+        pd.MultiIndex.from_tuples([(0, "x"), (0, "y"), (1, "x")]),
+        pd.DatetimeIndex(["2024-01-01", "2024-02-01", "2024-03-01"]),
+    ],
+    ids=["range", "named", "text", "unsorted", "repeated", "missing", "pairs", "dates"],
+)
+@pytest.mark.parametrize("query", [[0, 0, 1, 2, 2], [0, 2], [1, 1], []], ids=["all", "gap", "one", "none"])
+def test_the_index_is_the_rows_labels_and_numbers(labels: pd.Index, query: list[int]) -> None:
+    found = index_of(labels, np.array(query, dtype=np.int64))
+    flat = labels.to_flat_index()
+    seen: dict[int, int] = {}
+    expected = []
+    for i in query:
+        expected.append((flat[i], seen.setdefault(i, 0)))
+        seen[i] += 1
+    assert found.names == ["row", "cf"]
+    assert len(found) == len(expected)
+    for (label, number), (row, cf) in zip(found, expected, strict=True):
+        assert number == cf
+        assert label == row or (pd.isna(label) and pd.isna(row))
+    # What is not answered is not among the labels either: looking it up is an error, not an empty frame.
+    assert set(found.levels[0]) <= {flat[i] for i in query}
+    if query and labels.is_unique and not labels.hasnans:
+        frame = pd.DataFrame({"x": range(len(query))}, index=found)
+        assert frame.loc[[flat[query[0]]]]["x"].tolist()[0] == 0

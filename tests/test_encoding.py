@@ -201,6 +201,26 @@ def test_from_reals_of_anything_is_a_row_of_the_schema(frame: pd.DataFrame, seed
             assert set(present) <= set(range(feature.n_states))
 
 
+@quickly
+@given(frames())
+def test_what_is_exact_comes_back_bit_for_bit(frame: pd.DataFrame) -> None:
+    encoding = fitted(frame)
+    values = encoding.encode(frame)
+    exact = encoding.is_exact(values)
+    decoded = encoding.decode(values, frame.index)
+    for j, name in enumerate(frame.columns):
+        if encoding.schema[name].is_number and isinstance(frame[name].dtype, np.dtype):
+            before, after = (f[name].to_numpy()[exact[:, j]].tobytes() for f in (frame, decoded))
+            assert before == after
+
+
+def test_what_lies_beyond_its_limits_or_a_floats_digits_is_not_exact() -> None:
+    frame = pd.DataFrame({"n": [1, 5], "x": [0.5, 1.5], "big": [2**60, 2**60 + 1], "s": ["a", "b"]})
+    encoding = fitted(frame)
+    values = np.array([[3.0, 1.0, 2.0**60, 0.0], [9.0, 1.0, 2.0**60, 1.0]])
+    assert encoding.is_exact(values).tolist() == [[True, False, False, True], [False, False, False, True]]
+
+
 def test_negative_zero_and_bits_of_missing_stay() -> None:
     odd_nan = np.array([0x7FF8000000000123, 0xFFF8000000000000], dtype=np.uint64).view(np.float64)
     frame = pd.DataFrame({"a": np.array([-0.0, 0.0, 0.5, *odd_nan])})
