@@ -29,9 +29,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicoflex.encoding import Parts
+from dicoflex.parallel import in_threads
 
 MISMATCH = 2.0
-BLOCK = 2048
+BLOCK = 2**15
+SLICE = 256
 # Rows times columns below which starting threads costs more than it saves.
 SERIAL_WORK = 20_000_000
 
@@ -257,8 +259,9 @@ def _query(
 def _search_block(query: Query, pool: Pool, positions: NDArray[np.int64], distances: NDArray[np.float64]) -> None:
     """Fill in what some anchors find; on one thread where there is little to do."""
     rows = int((query.stop - pool.start[query.target]).sum())
-    search = _search if rows * query.keys.shape[1] < SERIAL_WORK else _search_threaded
-    search(query, pool.leaves, positions, distances)
+    leaves, n = pool.leaves, len(positions)
+    least = n + 1 if rows * query.keys.shape[1] < SERIAL_WORK else 1
+    in_threads(lambda low, high: _search(low, high, query, leaves, positions, distances), n, least=least, most=SLICE)
 
 
 # -- leaves --------------------------------------------------------------------------------------------------------
@@ -569,26 +572,15 @@ def _to_sums(sums, counts, unit):  # type: ignore[no-untyped-def]
 # -- search ----------------------------------------------------------------------------------------------------------
 
 
-@numba.njit(cache=True, parallel=True)
-def _search_threaded(query, leaves, positions, distances):  # type: ignore[no-untyped-def]
-    for i in numba.prange(len(query.target)):
-        _search_one(i, query, leaves, positions[i], distances[i])
-
-
-@numba.njit(cache=True)
-def _search(query, leaves, positions, distances):  # type: ignore[no-untyped-def]
-    for i in range(len(query.target)):
-        _search_one(i, query, leaves, positions[i], distances[i])
-
-
-@numba.njit(cache=True)
-def _search_one(i, query, leaves, positions, distances):  # type: ignore[no-untyped-def]
-    """Fill in the positions and distances of what anchor `i` finds."""
-    aim = _aim(i, query, leaves)
+@numba.njit(cache=True, nogil=True)
+def _search(low, high, query, leaves, positions, distances):  # type: ignore[no-untyped-def]
+    """Fill in the positions and distances of what the anchors from `low` to `high` find."""
     desk = Desk(np.empty(LEAF, np.int16), np.empty(LEAF, np.float32), np.empty(LEAF, np.float32))
-    label = query.target[i]
-    bounds = np.empty(leaves.first[label + 1] - leaves.first[label], dtype=np.float32)
-    _visit(i, query, leaves, aim, desk, bounds, positions, distances)
+    bounds = np.empty(leaves.first[-1], dtype=np.float32)
+    for i in range(low, high):
+        label = query.target[i]
+        mine = bounds[: leaves.first[label + 1] - leaves.first[label]]
+        _visit(i, query, leaves, _aim(i, query, leaves), desk, mine, positions[i], distances[i])
 
 
 @kernel

@@ -17,10 +17,11 @@ from threadpoolctl import ThreadpoolController
 SLICES_PER_THREAD = 8
 
 
-def in_threads(work: Callable[[int, int], None], n: int, *, least: int = 8) -> None:
+def in_threads(work: Callable[[int, int], None], n: int, *, least: int = 8, most: int = 2**31) -> None:
     """Run `work(low, high)` over slices of 0 to `n`, on as many threads as numba may use; fewer than `least` on one.
 
-    A pool lives for one call: a lasting one would hang in forked processes.
+    most: how long a slice may be; with short ones no thread waits for another at the end. A pool lives for one call: a
+    lasting one would hang in forked processes.
 
     >>> seen = []
     >>> in_threads(lambda low, high: seen.append(high - low), 100)
@@ -32,7 +33,7 @@ def in_threads(work: Callable[[int, int], None], n: int, *, least: int = 8) -> N
         if n < least or workers == 1:
             work(0, n)
             return
-        size = max(1, -(-n // (SLICES_PER_THREAD * workers)))
+        size = min(most, max(1, -(-n // (SLICES_PER_THREAD * workers))))
         with ThreadPoolExecutor(workers) as pool:
             list(pool.map(lambda low: work(low, min(low + size, n)), range(0, n, size)))
 
