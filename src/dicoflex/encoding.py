@@ -277,12 +277,21 @@ class Encoding:
     def to_reals(self, values: Values) -> NDArray[np.float32]:
         """The paper's encoding: standardised numbers and one-hot levels; one that may be missing has a pair too."""
         reals = np.zeros((len(values), self.n_reals), dtype=np.float32)
-        number_at, level_at, may_be_missing = self._places
-        reals[:, number_at] = self.standardise(values)
-        codes = values[:, self.code_feature]
-        at = level_at + np.where(may_be_missing, np.isnan(codes), codes).astype(np.int64)
-        reals[np.arange(len(values))[:, None], at] = 1.0
+        reals[:, self.number_at] = self.standardise(values)
+        reals[np.arange(len(values))[:, None], self.ones_at(values)] = 1.0
         return reals
+
+    @property
+    def number_at(self) -> NDArray[np.int64]:
+        """Where the numbers stand among the reals."""
+        return self._places[0]
+
+    def ones_at(self, values: Values) -> NDArray[np.int64]:
+        """Where the ones of each row's one-hot blocks stand among its reals (n, blocks)."""
+        _, level_at, may_be_missing = self._places
+        codes = values[:, self.code_feature]
+        at: NDArray[np.int64] = level_at + np.where(may_be_missing, np.isnan(codes), codes).astype(np.int64)
+        return at
 
     @cached_property
     def _places(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
@@ -345,13 +354,13 @@ class Encoding:
     def is_exact(self, values: Values) -> NDArray[np.bool_]:
         """Where the matrix has all that there is to a cell, so that `decode` gives it back bit for bit.
 
-        It has so for levels, and for whole numbers within their limits; other numbers have signs of zero and more
-        digits than a float64.
+        It has so for levels, and for int64 within its limits; a zero of floats has a sign, and other dtypes may hold
+        what a float64 does not.
         """
-        least, greatest, whole, others = self._grids
+        least, greatest, _, _ = self._grids
         numbers = np.array([f.is_number for f in self.schema.features])
-        held = whole & (np.abs(values) < 2.0**53) & (least <= values) & (values <= greatest)
-        held[:, others] = False
+        integers = np.array([dtype == np.int64 for dtype in self._dtypes]) & numbers
+        held = integers & (np.abs(values) < 2.0**53) & (least <= values) & (values <= greatest)
         exact: NDArray[np.bool_] = ~numbers | held
         return exact
 

@@ -457,8 +457,8 @@ class DiCoFlex(BaseEstimator):
             scored=filtered,
         )
 
-    def _doubt(self, values: Values, targets: Ints) -> Floats:
-        return self.surrogate_.probabilities(values)[np.arange(len(values)), targets]
+    def _doubt(self, values: Values, targets: Ints, each: int) -> Floats:
+        return self.surrogate_.probabilities(values, each=each)[np.arange(len(values)), targets]
 
     def _confirm(
         self,

@@ -27,7 +27,7 @@ from dicoflex.progress import Progress
 from dicoflex.schema import Schema
 from dicoflex.streaming import MOST_ROWS, stratified
 from dicoflex.streams import row_keys
-from dicoflex.surrogate import Surrogate, learn
+from dicoflex.surrogate import BLOCK, Surrogate, learn
 from dicoflex.teacher import Conditions, Pairs, Teacher, clamp, prefer_sparse, sparsify, weighted
 from dicoflex.training import History, Lesson, TrainingConfig, train
 
@@ -267,7 +267,7 @@ class _Judged:
 
     def _doubt(self, values: Values, target: Ints) -> Floats:
         assert self.surrogate is not None
-        return self.surrogate.probabilities(values)[np.arange(len(values)), target]
+        return self.surrogate.probabilities(values, each=BLOCK)[np.arange(len(values)), target]
 
     def _learn_stand_in(self, *, first: bool) -> None:
         """The stand-in, from all that is known: at first also from crossings of near rows, where pairs will lie."""

@@ -20,20 +20,21 @@ from dicoflex.streams import GOLDEN, row_keys
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 MOST_ROUNDS = 6
-CHUNK_CELLS = 20_000_000
+CHUNK_CELLS = 6_000_000
 
 
 @dataclass(frozen=True)
 class Terms:
     """What a draw must be, besides different from the query.
 
-    doubt: encoded rows and their targets to the probability that the stand-in gives the target; None to drop nothing.
+    doubt: encoded rows, their targets and how many rows each query has, to the probability that the stand-in gives the
+    target; None to drop nothing.
     floor: per query, the least such probability. unlikely: the share of a query's draws, the least likely ones, that is
     left out. known: sorted keys of rows that a draw may not equal. limits: what constraints allow, per query.
     scored: whether log densities are wanted.
     """
 
-    doubt: Callable[[Values, Ints], Floats] | None
+    doubt: Callable[[Values, Ints, int], Floats] | None
     floor: Floats
     unlikely: float = 0.0
     known: NDArray[np.uint64] | None = None
@@ -195,7 +196,7 @@ def _round(
     verdict = np.where(usual, Verdict.GOOD, Verdict.UNLIKELY).astype(np.int8)
     probability = np.full(len(rows), np.nan)
     if terms.doubt is not None:
-        probability = terms.doubt(rows, context.target[query])
+        probability = terms.doubt(rows, context.target[query], count)
         verdict[probability < terms.floor[query]] = Verdict.DOUBTFUL
     draws = Draws(rows, query, key, density.reshape(-1), probability, verdict)
     return _mark_repeats(draws.take(np.flatnonzero(fine)))

@@ -6,7 +6,7 @@ which follow black boxes made of trees. The one that agrees better with the blac
 
 from __future__ import annotations
 
-__all__ = ["Forest", "Perceptron", "Surrogate", "learn", "restore"]
+__all__ = ["BLOCK", "Forest", "Perceptron", "Surrogate", "learn", "restore"]
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,6 +26,8 @@ from dicoflex.parallel import in_threads
 from dicoflex.training import one_thread
 
 GOOD_ENOUGH = 0.99
+THREADED = 2048
+BLOCK = 256
 Floats = NDArray[np.float64]
 Arrays = dict[str, NDArray[Any]]
 
@@ -35,8 +37,12 @@ class Surrogate(Protocol):
 
     kind: ClassVar[str]
 
-    def probabilities(self, values: Values) -> Floats:
-        """Probabilities of the classes for encoded rows (n, classes)."""
+    def probabilities(self, values: Values, *, each: int = 1) -> Floats:
+        """Probabilities of the classes for encoded rows (n, classes).
+
+        Rows may be worked on `each` at a time, from the first on: with as many rows per query, a row's answer can't
+        depend on other queries, to the last bit.
+        """
 
     def arrays(self) -> Arrays:
         """All that `restore` needs."""
@@ -59,7 +65,9 @@ def learn(
     best: tuple[Surrogate, float] | None = None
     for kind in kinds:
         model = makers[kind](encoding, values[rest], probabilities[rest], seed)
-        agreement = float(np.mean(model.probabilities(values[held]).argmax(1) == probabilities[held].argmax(1)))
+        agreement = float(
+            np.mean(model.probabilities(values[held], each=BLOCK).argmax(1) == probabilities[held].argmax(1))
+        )
         if best is None or agreement > best[1]:
             best = model, agreement
         if agreement >= GOOD_ENOUGH:
@@ -123,12 +131,17 @@ class Perceptron:
         layers = [(m.weight.detach().numpy().T.copy(), m.bias.detach().numpy().copy()) for m in linear]
         return cls(encoding, layers)
 
-    def probabilities(self, values: Values) -> Floats:
-        """Softmax of the last layer, computed row by row: a row's answer can't depend on its batch."""
-        reals = _bounded(self.encoding.to_reals(values))
+    def probabilities(self, values: Values, *, each: int = 1) -> Floats:
+        """Softmax of the last layer, by matrix products of `each` rows."""
+        numbers, number_at = _bounded(self.encoding.standardise(values).astype(np.float32)), self.encoding.number_at
+        ones_at = self.encoding.ones_at(values)
         scores = np.empty((len(values), len(self.layers[-1][1])), dtype=np.float32)
         weights = tuple(array for layer in self.layers for array in layer)
-        in_threads(lambda low, high: _forward(low, high, reals, *weights, scores), len(reals), least=2048)
+
+        def work(low: int, high: int) -> None:
+            _forward(low, high, each, numbers, number_at, ones_at, *weights, scores)
+
+        in_threads(work, -(-len(values) // each), least=max(1, THREADED // each))
         return _softmax(scores.astype(np.float64))
 
     def arrays(self) -> Arrays:
@@ -151,23 +164,41 @@ class Perceptron:
 
 
 @numba.njit(cache=True)
-def _dense(x, weight, bias):  # type: ignore[no-untyped-def]
-    """x @ weight + bias, skipping the zeros of one-hot blocks and rectifiers."""
-    out = bias.copy()
-    for i in range(len(x)):
-        if x[i] != 0.0:
-            for k in range(len(out)):
-                out[k] += x[i] * weight[i, k]
-    return out
+def _sparse(numbers, number_at, ones_at, i, weight, out, r):  # type: ignore[no-untyped-def]
+    """Row r of `out`: row i of the one-hot table @ weight; the table itself, nearly all zeros, is never made."""
+    for k in range(out.shape[1]):
+        out[r, k] = 0.0
+    for c in range(len(number_at)):
+        value, row = numbers[i, c], number_at[c]
+        for k in range(out.shape[1]):
+            out[r, k] += value * weight[row, k]
+    for c in range(ones_at.shape[1]):
+        row = ones_at[i, c]
+        for k in range(out.shape[1]):
+            out[r, k] += weight[row, k]
+
+
+@numba.njit(cache=True)
+def _rectified(x, bias):  # type: ignore[no-untyped-def]
+    """x + bias, rectified, in place."""
+    for r in range(x.shape[0]):
+        for k in range(x.shape[1]):
+            x[r, k] = max(x[r, k] + bias[k], np.float32(0.0))
+    return x
 
 
 @numba.njit(cache=True, nogil=True)
-def _forward(low, high, x, w0, b0, w1, b1, w2, b2, scores):  # type: ignore[no-untyped-def]
-    zero = np.float32(0.0)
-    for i in range(low, high):
-        first = np.maximum(_dense(x[i], w0, b0), zero)
-        second = np.maximum(_dense(first, w1, b1), zero)
-        scores[i] = _dense(second, w2, b2)
+def _forward(low, high, each, numbers, number_at, ones_at, w0, b0, w1, b1, w2, b2, scores):  # type: ignore[no-untyped-def]
+    first = np.empty((each, len(b0)), dtype=np.float32)
+    for start in range(low * each, min(high * each, len(scores)), each):
+        n = min(each, len(scores) - start)
+        for r in range(n):
+            _sparse(numbers, number_at, ones_at, start + r, w0, first, r)
+        second = _rectified(np.dot(_rectified(first[:n], b0), w1), b1)
+        last = np.dot(second, w2)
+        for r in range(n):
+            for k in range(len(b2)):
+                scores[start + r, k] = last[r, k] + b2[k]
 
 
 def _bounded(reals: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -241,7 +272,7 @@ class Forest:
             baseline=np.asarray(booster._baseline_prediction, dtype=np.float64).ravel(),
         )
 
-    def probabilities(self, values: Values) -> Floats:
+    def probabilities(self, values: Values, *, each: int = 1) -> Floats:  # noqa: ARG002
         """The trees' scores through a logistic (two classes) or a softmax."""
         scores = np.tile(self.baseline, (len(values), 1))
         _add_trees(
