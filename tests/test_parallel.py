@@ -26,6 +26,13 @@ def test_every_number_is_worked_on_once(n: int) -> None:
     assert (count == 1).all()
 
 
+def test_slices_are_no_longer_than_asked_for() -> None:
+    lengths: list[int] = []
+    in_threads(lambda low, high: lengths.append(high - low), 1000, most=3)
+    assert sum(lengths) == 1000
+    assert max(lengths) == 3 or len(lengths) == 1
+
+
 def test_an_error_in_a_slice_reaches_the_caller() -> None:
     def work(low: int, high: int) -> None:
         raise ValueError(f"{low} to {high}")

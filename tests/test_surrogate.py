@@ -130,6 +130,16 @@ def test_answers_do_not_depend_on_the_batch(stand_in: Surrogate) -> None:
     assert stand_in.probabilities(VALUES[:0]).shape == (0, 3)
 
 
+@pytest.mark.parametrize("each", [2, 7, 50])
+def test_answers_in_blocks_depend_on_their_block_alone(stand_in: Surrogate, each: int) -> None:
+    together = stand_in.probabilities(VALUES, each=each)
+    np.testing.assert_allclose(together, stand_in.probabilities(VALUES), atol=1e-5)
+    for start in (0, each, 5 * each):
+        block = VALUES[start : start + each]
+        np.testing.assert_array_equal(together[start : start + each], stand_in.probabilities(block, each=each))
+    assert stand_in.probabilities(VALUES[:0], each=each).shape == (0, 3)
+
+
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_absurd_rows_get_finite_answers(stand_in: Surrogate) -> None:
     rows = VALUES[:4].copy()

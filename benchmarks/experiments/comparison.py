@@ -93,7 +93,8 @@ def page(results: Sequence[Result], command: str) -> str:
         "the answers kept; raw validity is of all candidates. 'Sure' and 'surest' ask for a confidence of "
         f"{joined([format(OURS[name][2], 'g') for name in DIAL[1:]])}, or the highest that a class supports. "
         "Methods marked † ask the black box while they search. `mixed` asks it during learning, and drops draws that "
-        "its own stand-in doubts; `maf` and the oracle have labels alone, and nothing is dropped."
+        "its own stand-in doubts; `maf` and the oracle have labels alone, and nothing is dropped. *Queries* are those "
+        "that a method got to in its time; figures of a few queries say little."
     )
     lines = [head(TITLE, text, results, command), "\n![validity against changes](comparison.png)\n"]
     for name in dict.fromkeys(r.cell.table for r in found):
@@ -106,7 +107,7 @@ def page(results: Sequence[Result], command: str) -> str:
 
 def score_table(results: Sequence[Result], label: str) -> str:
     """One line per method, the paper's figures in brackets."""
-    header = ["method", RAW.title, *(score.title for score in SCORES), "seconds"]
+    header = ["method", "queries", RAW.title, *(score.title for score in SCORES), "seconds"]
     return table(header, [_score_row(r, label) for r in results])
 
 
@@ -115,7 +116,8 @@ def _score_row(result: Result, label: str) -> list[str]:
     model = paper.MODELS.get(cell.method, "")
     marks = ("†" if _asks(cell.method) else "") + (" \\*" if result.figures["out_of_time"] else "")
     printed = [beside(scores.get(s.name), paper.figure(label, cell.table, model, s.name)) for s in SCORES]
-    return [f"{cell.method}{marks}", number(scores.get(RAW.name)), *printed, number(result.figures["seconds"], 2)]
+    done = number(scores.get("queries"), 0)
+    return [f"{cell.method}{marks}", done, number(scores.get(RAW.name)), *printed, number(result.figures["seconds"], 2)]
 
 
 def _asks(method: str) -> bool:
