@@ -46,7 +46,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--pages", action="store_true", help="refresh the pages alone")
     parser.add_argument("--figures", action="store_true", help="refresh the README's table of figures alone")
     options = parser.parse_args(argv)
-    put_into_readme("figures", measured_figures(RESULTS), fence=False)
+    if not options.pages:
+        put_into_readme("figures", measured_figures(RESULTS), fence=False)
     if options.figures:
         return
     for page in PAGES:

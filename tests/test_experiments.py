@@ -313,22 +313,32 @@ def test_the_default_is_praised_only_if_nobody_is_better() -> None:
     )
 
 
-def test_probabilities_are_held_against_each_other_at_matched_confidence() -> None:
-    mine = [result(name, probability=v, log_lof=v) for name, v in zip(comparison.DIAL, (0.8, 0.92, 0.99), strict=True)]
-    rivals = [result("cchvae", probability=0.9), result("dice-random", probability=0.7)]
-    usual, matched = (f for f in comparison.findings([*mine, *rivals]) if "classif. prob." in f.text)
-    assert (usual.verdict, matched.verdict) == ("not", "better")
-    assert "asked to be as sure as the other method is" in matched.text
-    page = comparison.page([*mine, *rivals], "dicoflex bench comparison")
-    assert "| adult | mixed, sure (p=2.0) | 0.920 | cchvae | 0.900 | 0.920 | – |" in page
-    assert "| adult | mixed (p=2.0) | 0.800 | dice-random | 0.700 | 0.800 | – |" in page
+def dial(*values: float, lof: float | None = None) -> list[Result]:
+    """Our settings, from the least sure on, with these probabilities; the surer, the less plausible."""
+    scores = [{"probability": v} | ({} if lof is None else {"log_lof": lof * v}) for v in values]
+    return [result(name, **figures) for name, figures in zip(comparison.DIAL, scores, strict=True)]
+
+
+def test_methods_are_held_against_each_other_at_matched_confidence() -> None:
+    rivals = [result("cchvae", probability=0.9, log_lof=0.95), result("dice-random", probability=0.7, log_lof=0.75)]
+    found = [*dial(0.75, 0.8, 0.92, 0.99, lof=1.0), *rivals]
+    verdicts = {(f.text.split(" of ")[0], "asked to be" in f.text): f.verdict for f in comparison.findings(found)}
+    assert verdicts == {
+        ("classif. prob.", False): "not",
+        ("classif. prob.", True): "better",
+        ("log LOF", False): "not",
+        ("log LOF", True): "better",
+    }
+    page = comparison.page(found, "dicoflex bench comparison")
+    assert "| adult | mixed, sure (p=2.0) | 0.920 | cchvae | 0.900 | 0.920 | 0.950 |" in page
+    assert "| adult | mixed, unsure (p=2.0) | 0.750 | dice-random | 0.700 | 0.750 | 0.750 |" in page
+    assert "| adult | log LOF ↓ | mixed (p=2.0) | 0.800 | dice-random | 0.750 |" in page
 
 
 def test_where_no_confidence_is_enough_the_surest_stands_beside_the_other() -> None:
-    mine = [result(name, probability=v) for name, v in zip(comparison.DIAL, (0.8, 0.9, 0.95), strict=True)]
-    found = [*mine, result("cchvae", probability=1.0)]
+    found = [*dial(0.7, 0.8, 0.9, 0.95), result("cchvae", probability=1.0)]
     assert [f.verdict for f in comparison.findings(found)] == ["not", "not"]
-    row = "| adult | classif. prob. ↑ | mixed, surest (p=2.0) | 0.950 | cchvae | 1.000 |"
+    row = "| adult | classif. prob. ↑, matched | mixed, surest (p=2.0) | 0.950 | cchvae | 1.000 |"
     assert row in comparison.page(found, "dicoflex bench comparison")
 
 

@@ -31,12 +31,12 @@ QUICK_METHODS = ("mixed (p=2.0)", "mixed, sure (p=2.0)", "maf (p=2.0)", "cchvae"
 TIMED = 100
 DEFAULT, PAPERS = "mixed (p=2.0)", ("maf (p=2.0)", "maf (p=0.01)")
 # The default generator asked to be ever surer; the others have no such dial.
-DIAL = (DEFAULT, "mixed, sure (p=2.0)", "mixed, surest (p=2.0)")
+DIAL = ("mixed, unsure (p=2.0)", DEFAULT, "mixed, sure (p=2.0)", "mixed, surest (p=2.0)")
 LABELS = ("tab:comparison", "tab:german")
-# What the default is judged by, and which of our settings stand for it: of several, the first that is as good.
+# What the default is judged by, as it comes and at matched confidence: by the least sure setting that is as sure.
 RAW = Score("validity_raw", "raw validity ↑", True)
 PROBABILITY, LOF, VOLUME = SCORES[1], SCORES[5], SCORES[6]
-JUDGED = ((RAW, DIAL[:1]), (PROBABILITY, DIAL[:1]), (PROBABILITY, DIAL), (LOF, DIAL[:1]), (VOLUME, DIAL[:1]))
+JUDGED = ((RAW, False), (PROBABILITY, False), (PROBABILITY, True), (LOF, False), (LOF, True), (VOLUME, False))
 ASKERS = "a method that asks the black box during its search (†) returns confirmed answers only"
 # Reasons that come to mind; no experiment here isolates them, and the page says so.
 WHY = {
@@ -90,8 +90,9 @@ def page(results: Sequence[Result], command: str) -> str:
     text = (
         "The paper's figure is in brackets (tab:comparison); it has one DiCE, which stands beside each of ours. "
         "`mixed` is the default generator, `maf` the paper's flow as it draws. Validity and all that follows are of "
-        "the answers kept; raw validity is of all candidates. 'Sure' and 'surest' ask for a confidence of "
-        f"{joined([format(OURS[name][2], 'g') for name in DIAL[1:]])}, or the highest that a class supports. "
+        "the answers kept; raw validity is of all candidates. 'Unsure', 'sure' and 'surest' ask for a confidence of "
+        f"{joined([f'{sure:g}' for name in DIAL if (sure := OURS[name][2]) is not None])}, or the highest that a class "
+        "supports. "
         "Methods marked † ask the black box while they search. `mixed` asks it during learning, and drops draws that "
         "its own stand-in doubts; `maf` and the oracle have labels alone, and nothing is dropped. *Queries* are those "
         "that a method got to in its time; figures of a few queries say little."
@@ -140,7 +141,7 @@ def findings(results: Sequence[Result]) -> list[Finding]:
     """Where the default is as good as every method of many answers, where not; and the paper's claims for its flow."""
     found = merged(results)
     return [
-        *(finding for score, ours in JUDGED for finding in _standing(found, score, ours)),
+        *(finding for score, matched in JUDGED for finding in _standing(found, score, matched=matched)),
         *(finding for score in (LOF, VOLUME) for finding in _claim(found, score)),
     ]
 
@@ -174,34 +175,35 @@ class Pair:
         return not self.score.at_least(*self.values)
 
 
-def _pairs(results: Sequence[Result], score: Score, ours: Sequence[str]) -> dict[str, list[Pair]]:
-    """Per table, every rival with the first of our settings that is as good, or with the best of them."""
+def _pairs(results: Sequence[Result], score: Score, *, matched: bool) -> dict[str, list[Pair]]:
+    """Per table, every rival with the default setting, or with the one that `_matched` finds."""
     found: dict[str, list[Pair]] = {}
     for name in dict.fromkeys(r.cell.table for r in results):
         here = {r.cell.method: r for r in results if r.cell.table == name and _value(r, score) is not None}
-        mine = [here[method] for method in ours if method in here]
+        dial = [here[method] for method in (DIAL if matched else (DEFAULT,)) if method in here]
         rivals = [r for r in _rivals(results, name) if _value(r, score) is not None]
-        if mine and rivals:
-            found[name] = [_match([Pair(r, rival, score) for r in mine]) for rival in rivals]
+        if dial and rivals:
+            found[name] = [Pair(_matched(dial, rival), rival, score) for rival in rivals]
     return found
 
 
-def _match(pairs: Sequence[Pair]) -> Pair:
-    best = max if pairs[0].score.higher else min
-    return next((pair for pair in pairs if not pair.is_behind), best(pairs, key=lambda pair: pair.values[0]))
+def _matched(dial: Sequence[Result], rival: Result) -> Result:
+    """The least sure of our settings that is at least as sure as the rival, or the surest."""
+    return next((r for r in dial if not Pair(r, rival, PROBABILITY).is_behind), dial[-1])
 
 
-def _behind(results: Sequence[Result], score: Score, ours: Sequence[str]) -> dict[str, list[Pair]]:
+def _behind(results: Sequence[Result], score: Score, *, matched: bool) -> dict[str, list[Pair]]:
     """Per table, the rivals that are better than ours."""
-    return {name: [pair for pair in pairs if pair.is_behind] for name, pairs in _pairs(results, score, ours).items()}
+    found = _pairs(results, score, matched=matched)
+    return {name: [pair for pair in pairs if pair.is_behind] for name, pairs in found.items()}
 
 
-def _standing(results: Sequence[Result], score: Score, ours: Sequence[str]) -> list[Finding]:
-    behind = _behind(results, score, ours)
+def _standing(results: Sequence[Result], score: Score, *, matched: bool) -> list[Finding]:
+    behind = _behind(results, score, matched=matched)
     if not behind:
         return []
     good = [name for name, better in behind.items() if not better]
-    what = f"{score.plain} of {DEFAULT}" + (", asked to be as sure as the other method is" if len(ours) > 1 else "")
+    what = f"{score.plain} of {DEFAULT}" + (", asked to be as sure as the other method is" if matched else "")
     if len(good) == len(behind):
         text = f"{what}: at least as good as every other method of many answers on {joined(good)}."
         return [Finding("better", text)]
@@ -244,9 +246,10 @@ def _is_ahead(ours: Sequence[float | None], theirs: Sequence[float | None], scor
 def _behind_table(results: Sequence[Result]) -> str:
     rows = []
     for score in (RAW, *SCORES):
-        for ours in (DIAL[:1], DIAL) if score is PROBABILITY else (DIAL[:1],):
-            for name, better in _behind(results, score, ours).items():
-                rows += [[name, score.title, *_both(pair)] for pair in better]
+        for matched in (False, True) if (score, True) in JUDGED else (False,):
+            word = ", matched" if matched else ""
+            for name, better in _behind(results, score, matched=matched).items():
+                rows += [[name, score.title + word, *_both(pair)] for pair in better]
     return table(["table", "score", "ours", "figure", "other method", "figure"], rows) if rows else "\nNowhere.\n"
 
 
@@ -256,14 +259,15 @@ def _both(pair: Pair) -> list[str]:
 
 
 def _matched_table(results: Sequence[Result]) -> str:
-    """Each rival beside the least sure of our settings that is as sure, and what that costs in plausibility."""
+    """Each rival beside the least sure of our settings that is as sure, with the plausibility of both."""
     text = (
-        "\nEach method of many answers beside the least sure setting of the default generator that is at least as "
-        "sure, or its surest where none is.\n"
+        "\nAnswers that the black box is surer of lie farther from those that it refuses, so how plausible answers are "
+        "is best compared among answers that are as sure. Each method of many answers stands beside the least sure "
+        "setting of the default generator that is at least as sure, or its surest where none is.\n"
     )
     rows = [
         [name, *_both(pair), *(number(_value(r, LOF)) for r in (pair.ours, pair.rival))]
-        for name, pairs in _pairs(results, PROBABILITY, DIAL).items()
+        for name, pairs in _pairs(results, PROBABILITY, matched=True).items()
         for pair in pairs
     ]
     header = ["table", "ours", PROBABILITY.plain, "other method", PROBABILITY.plain, "log LOF, ours", "the other's"]

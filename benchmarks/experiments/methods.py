@@ -30,6 +30,7 @@ EXPONENTS = (0.01, 0.08, 0.25, 1.0, 2.0)
 OURS: dict[str, tuple[str, float, float | None]] = {
     "mixed (p=2.0)": ("mixed", 2.0, None),
     "mixed (p=0.01)": ("mixed", 0.01, None),
+    "mixed, unsure (p=2.0)": ("mixed", 2.0, 0.5),
     "mixed, sure (p=2.0)": ("mixed", 2.0, 0.9),
     "mixed, surest (p=2.0)": ("mixed", 2.0, 0.99),
     "maf (p=2.0)": ("maf", 2.0, None),
