@@ -313,6 +313,15 @@ def test_the_default_is_praised_only_if_nobody_is_better() -> None:
     )
 
 
+def test_a_method_that_got_to_a_few_queries_is_told() -> None:
+    ours = result("mixed (p=2.0)", log_lof=0.9)
+    few, many = (result("dice-kdtree", log_lof=0.5, queries=n) for n in (7, 70))
+    (told,) = comparison.findings([ours, few])
+    assert "better elsewhere: dice-kdtree (scored on at most 7 queries)." in told.text
+    (plain,) = comparison.findings([ours, many])
+    assert "better elsewhere: dice-kdtree. A likely reason" in plain.text
+
+
 def dial(*values: float, lof: float | None = None) -> list[Result]:
     """Our settings, from the least sure on, with these probabilities; the surer, the less plausible."""
     scores = [{"probability": v} | ({} if lof is None else {"log_lof": lof * v}) for v in values]

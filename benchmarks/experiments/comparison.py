@@ -29,6 +29,7 @@ TITLE = "Comparison"
 TABLES = ("adult", "bank", "default", "gmc", "lending-club")
 QUICK_METHODS = ("mixed (p=2.0)", "mixed, sure (p=2.0)", "maf (p=2.0)", "cchvae", "wachter")
 TIMED = 100
+FEW = 20
 DEFAULT, PAPERS = "mixed (p=2.0)", ("maf (p=2.0)", "maf (p=0.01)")
 # The default generator asked to be ever surer; the others have no such dial.
 DIAL = ("mixed, unsure (p=2.0)", DEFAULT, "mixed, sure (p=2.0)", "mixed, surest (p=2.0)")
@@ -178,10 +179,12 @@ class Pair:
 def _pairs(results: Sequence[Result], score: Score, *, matched: bool) -> dict[str, list[Pair]]:
     """Per table, every rival with the default setting, or with the one that `_matched` finds."""
     found: dict[str, list[Pair]] = {}
-    for name in dict.fromkeys(r.cell.table for r in results):
-        here = {r.cell.method: r for r in results if r.cell.table == name and _value(r, score) is not None}
+    needed = (score, PROBABILITY) if matched else (score,)
+    known = [r for r in results if all(_value(r, s) is not None for s in needed)]
+    for name in dict.fromkeys(r.cell.table for r in known):
+        here = {r.cell.method: r for r in known if r.cell.table == name}
         dial = [here[method] for method in (DIAL if matched else (DEFAULT,)) if method in here]
-        rivals = [r for r in _rivals(results, name) if _value(r, score) is not None]
+        rivals = _rivals(known, name)
         if dial and rivals:
             found[name] = [Pair(_matched(dial, rival), rival, score) for rival in rivals]
     return found
@@ -207,10 +210,19 @@ def _standing(results: Sequence[Result], score: Score, *, matched: bool) -> list
     if len(good) == len(behind):
         text = f"{what}: at least as good as every other method of many answers on {joined(good)}."
         return [Finding("better", text)]
-    lost = sorted({pair.rival.cell.method for better in behind.values() for pair in better})
+    ahead = [pair.rival for better in behind.values() for pair in better]
+    lost = sorted({r.cell.method for r in ahead})
     text = f"{what}: at least as good as all others on {len(good)} of {len(behind)} tables; better elsewhere: "
     why = ASKERS if score is RAW and all(_asks(name) for name in lost) else WHY[score.name]
-    return [Finding("not", f"{text}{joined(lost)}. A likely reason, not measured: {why}.")]
+    names = joined([name + _caution([r for r in ahead if r.cell.method == name]) for name in lost])
+    return [Finding("not", f"{text}{names}. A likely reason, not measured: {why}.")]
+
+
+def _caution(results: Sequence[Result]) -> str:
+    """A word on a method that got to a few queries in its time, which say little."""
+    done = [r.figures["scores"].get(BOTH, {}).get("queries") for r in results]
+    most = max((n for n in done if n is not None), default=FEW)
+    return f" (scored on at most {most:.0f} queries)" if most < FEW else ""
 
 
 def _claim(results: Sequence[Result], score: Score) -> list[Finding]:
