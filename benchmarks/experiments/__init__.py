@@ -1,8 +1,8 @@
 """The paper's experiments: measured cell by cell, kept in a cache, written as pages beside the paper's figures.
 
     dicoflex bench all --quick                        a slice of everything, in a minute or two
-    dicoflex bench comparison --tables adult bank     the main table, on two tables of data (hours)
-    dicoflex bench all                                everything (a day)
+    dicoflex bench comparison --tables adult bank     the main table, on two tables of data (about an hour)
+    dicoflex bench all                                everything (about three hours on one core)
 
 An experiment is a module with `cells`, `measure`, `page`, `figures` and `findings`; `command.EXPERIMENTS` has them all.
 """

@@ -358,11 +358,16 @@ class Encoding:
         what a float64 does not.
         """
         least, greatest, _, _ = self._grids
-        numbers = np.array([f.is_number for f in self.schema.features])
-        integers = np.array([dtype == np.int64 for dtype in self._dtypes]) & numbers
+        integers, levels = self._sorts
         held = integers & (np.abs(values) < 2.0**53) & (least <= values) & (values <= greatest)
-        exact: NDArray[np.bool_] = ~numbers | held
+        exact: NDArray[np.bool_] = levels | held
         return exact
+
+    @cached_property
+    def _sorts(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Which features are numbers of dtype int64, and which are picked from levels."""
+        levels = np.array([not f.is_number for f in self.schema.features])
+        return np.array([dtype == np.int64 for dtype in self._dtypes]) & ~levels, levels
 
     def state(self) -> dict[str, Any]:
         """What a model file keeps of the encoding, as plain JSON."""
