@@ -507,7 +507,7 @@ def _dice(cell: Cell, task: Task) -> dict[str, Work]:
 
 def _ratios(times: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
     """How many times as long as ours the others take: for all draws, per answer, and for one row."""
-    pairs = [(name, ours, "seconds") for name in (ZUKO, NFLOWS) for ours in (SAMPLE, MAF)]
+    pairs = [(name, ours, "seconds") for name in (ZUKO, NFLOWS) for ours in (SAMPLE, UNFILTERED, MAF)]
     pairs += [(DICE, SAMPLE, "per_answer"), (DICE, EXPLAIN, "per_answer"), (DICE_ONE, EXPLAIN_ONE, "seconds")]
     return {
         f"{name} / {ours}": times[name][unit] / times[ours][unit]
@@ -750,7 +750,9 @@ def _sampling_section(results: Sequence[dict[str, Any]]) -> str:
     ratios = [[pair, *(_x(r["ratios"].get(pair)) for r in results)] for pair in pairs]
     text = (
         f"\n## Sampling\n\n{size['draws']} draws for each of {', '.join(str(r['queries']) for r in results)} queries "
-        f"({', '.join(names)}), from frame to frame; the flows of zuko and nflows from tensor to tensor. DiCE answers "
+        f"({', '.join(names)}), from frame to frame; the flows of zuko and nflows from tensor to tensor. Flows "
+        "draw as it comes, as ours does without the filter; with it, draws that the stand-in doubts and unlikely ones "
+        "are replaced. Ours are distinct either way. DiCE answers "
         f"{size['dice_queries']} queries, or one, with {ANSWERS} answers each asked for; so does explain.\n"
     )
     text += markdown(["seconds for all draws", *names], draws) + markdown(["answers", *names], answers)

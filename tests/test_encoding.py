@@ -487,6 +487,26 @@ def test_snap(small: Encoding) -> None:
     assert short.snap(np.array([[0.7]]))[0, 0] == float(np.float32(0.7))
 
 
+def test_finish_leaves_what_was_not_changed_as_it_is(small: Encoding) -> None:
+    """Limits and rounding bind what is new: the queries' age and wage lie beyond them."""
+    query = np.array([[7.5, 0.0, np.nan, 0.0], [1.0, 2.0, 9.0, 0.0]])
+    frozen = np.array([[False] * 4, [True, False, False, False]])
+    draws = np.array([[query[0], [7.4, 1.0, 9.0, 0.0]], [[3.0, 2.0, np.nan, 0.0], [1.0, 2.0, 9.0, 0.0]]])
+    rows, moved = small.finish(draws, query, frozen)
+    np.testing.assert_array_equal(rows, [query[0], [3.0, 1.0, 5.0, 0.0], [1.0, 2.0, np.nan, 0.0], query[1]])
+    assert moved.tolist() == [False, True, True, False]
+
+
+def test_finish_sees_values_that_only_rounding_makes_the_query_again() -> None:
+    small = fitted(pd.DataFrame({"a": pd.Series([0.1, 1.5], dtype="float32"), "b": [0, 5]}))
+    query = np.array([[float(np.float32(0.1)), 3.0]])
+    draws = np.array([[[0.1, 3.2], [0.1, 4.4], [0.7, 3.0]]])
+    rows, moved = small.finish(draws, query, np.zeros((1, 2), dtype=bool))
+    short = float(np.float32(0.7))
+    np.testing.assert_array_equal(rows, [query[0], [query[0, 0], 4.0], [short, 3.0]])
+    assert moved.tolist() == [False, True, True]
+
+
 def test_differs(small: Encoding) -> None:
     one, other = np.array([[1.0, np.nan, np.nan, 0.0]]), np.array([[2.0, np.nan, 1.0, -0.0]])
     assert small.differs(one, other).tolist() == [[True, False, True, False]]

@@ -296,6 +296,23 @@ def test_a_feature_without_a_number_in_these_rows() -> None:
     assert grid.count.tolist() == [0, 1, 4, 1]
 
 
+def test_features_with_rows_in_fewer_cells_come_first() -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "spread": rng.normal(size=400),
+            "even": np.tile(["a", "b"], 200),
+            "gain": np.where(np.arange(400) < 390, 0.0, rng.uniform(1, 9, 400).round(2)),
+            "also even": np.tile(["b", "a"], 200),
+            "constant": 1.0,
+        }
+    )
+    encoding = Encoding.fit(frame, Schema.infer(frame))
+    grid = Grid.build(encoding, encoding.encode(frame))
+    assert frame.columns[grid.order].tolist() == ["constant", "gain", "even", "also even", "spread"]
+    assert grid.order[grid.rank].tolist() == list(range(5))
+
+
 # -- looking values up -------------------------------------------------------------------------------------------
 
 
@@ -309,6 +326,7 @@ def by_hand() -> Grid:
         count=np.array([0, 1, 0, 5, 1, 1]),
         step=np.array([0.0, 2.0]),
         decimals=np.array([0, 0]),
+        order=np.array([1, 0]),
     )
 
 
@@ -354,7 +372,7 @@ def test_slopes_of_wide_features_lie_end_to_end() -> None:
 
 def test_a_state_is_restored(by_hand: Grid) -> None:
     state = by_hand.state()
-    assert set(state) == {f"grid.{name}" for name in ("offset", "low", "high", "count", "step", "decimals")}
+    assert set(state) == {f"grid.{name}" for name in ("offset", "low", "high", "count", "step", "decimals", "order")}
     again = Grid.from_state(state, n_features=2)
     for name, array in again.state().items():
         np.testing.assert_array_equal(array, state[name])
@@ -369,6 +387,8 @@ BROKEN: dict[str, tuple[str, Any]] = {
     "too many counts": ("count", np.ones(7, dtype=np.int64)),
     "too few steps": ("step", np.zeros(1)),
     "too many decimals": ("decimals", np.zeros(3, dtype=np.int64)),
+    "too long an order": ("order", np.arange(3)),
+    "a feature twice": ("order", np.array([1, 1])),
 }
 
 

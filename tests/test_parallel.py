@@ -37,7 +37,7 @@ def test_an_error_in_a_slice_reaches_the_caller() -> None:
     def work(low: int, high: int) -> None:
         raise ValueError(f"{low} to {high}")
 
-    with pytest.raises(ValueError, match="0 to"):
+    with pytest.raises(ValueError, match=r"\d+ to \d+"):
         in_threads(work, 100)
 
 

@@ -15,15 +15,18 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numba
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from dicoflex.errors import QueryError, SchemaError, named
+from dicoflex.parallel import in_threads
 from dicoflex.schema import Feature, Level, Schema, dtype_of, typed
 
 Values = NDArray[np.float64]
 FEW = 32
+THREADED = 4096
 PLAIN = (str, bool, int, float)
 # Dtypes that hold every value of their grid, as far as a float64 does.
 EXACT = (np.dtype("float64"), np.dtype("int64"))
@@ -277,24 +280,19 @@ class Encoding:
     def to_reals(self, values: Values) -> NDArray[np.float32]:
         """The paper's encoding: standardised numbers and one-hot levels; one that may be missing has a pair too."""
         reals = np.zeros((len(values), self.n_reals), dtype=np.float32)
-        reals[:, self.number_at] = self.standardise(values)
-        reals[np.arange(len(values))[:, None], self.ones_at(values)] = 1.0
+        reals[:, self.places[0]] = self.standardise(values)
+        reals[np.arange(len(values))[:, None], self._ones_at(values)] = 1.0
         return reals
 
-    @property
-    def number_at(self) -> NDArray[np.int64]:
-        """Where the numbers stand among the reals."""
-        return self._places[0]
-
-    def ones_at(self, values: Values) -> NDArray[np.int64]:
+    def _ones_at(self, values: Values) -> NDArray[np.int64]:
         """Where the ones of each row's one-hot blocks stand among its reals (n, blocks)."""
-        _, level_at, may_be_missing = self._places
+        _, level_at, may_be_missing = self.places
         codes = values[:, self.code_feature]
         at: NDArray[np.int64] = level_at + np.where(may_be_missing, np.isnan(codes), codes).astype(np.int64)
         return at
 
     @cached_property
-    def _places(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+    def places(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
         """Where numbers stand among the reals, where blocks of levels start, and which of those are a number's pair."""
         starts = np.array([block.start for block in self.blocks], dtype=np.int64)
         of_number = np.isin(self.code_feature, self.number_feature)
@@ -328,6 +326,28 @@ class Encoding:
                 decoded = decoded.to_numpy(dtype=np.float64, na_value=np.nan)
             snapped[:, j] = decoded
         return snapped
+
+    def finish(
+        self, values: Values, query: Values, frozen: NDArray[np.bool_]
+    ) -> tuple[Values, NDArray[np.bool_]]:  # fmt: skip
+        """Draws (n, each, d) of n queries as rows of a frame, one after the other, and which differ from their query.
+
+        What is frozen or equals the query's value stays as it is, whatever the limits; the rest is snapped.
+        """
+        least, greatest, whole, others = self._grids
+        each = values.shape[1]
+        rows, moved = np.empty((len(query) * each, values.shape[2])), np.empty(len(query) * each, dtype=bool)
+
+        def work(low: int, high: int) -> None:
+            _finish(low, high, values, query, frozen, least, greatest, whole, rows, moved)
+
+        in_threads(work, len(query), least=max(1, THREADED // each))
+        if others:
+            own = np.repeat(query, each, axis=0)
+            changed = self.differs(rows, own)
+            rows = np.where(changed, self.snap(rows), own)
+            moved = np.asarray(self.differs(rows, own).any(axis=1))
+        return rows, moved
 
     def _settle(self, values: Values) -> Values:
         """Numbers within their limits, whole ones rounded."""
@@ -495,3 +515,21 @@ def _level_array(feature: Feature, dtype: Any) -> Any:
 
 
 MISSING_OBJECTS = {"None": None, "nan": np.nan, "NA": pd.NA}
+
+
+@numba.njit(cache=True, nogil=True)
+def _finish(first, last, values, query, frozen, least, greatest, whole, rows, moved):  # type: ignore[no-untyped-def]
+    """Queries first to last: fill in their rows, and whether each differs from its query; see `Encoding.finish`."""
+    each, d = values.shape[1], values.shape[2]
+    for i in range(first, last):
+        for t in range(each):
+            at = i * each + t
+            moved[at] = False
+            for j in range(d):
+                x, q = values[i, t, j], query[i, j]
+                if frozen[i, j] or x == q or (np.isnan(x) and np.isnan(q)):
+                    rows[at, j] = q
+                    continue
+                x = min(max(x, least[j]), greatest[j]) if not np.isnan(x) else x
+                rows[at, j] = np.rint(x) if whole[j] else x
+                moved[at] |= not (rows[at, j] == q or (np.isnan(x) and np.isnan(q)))

@@ -639,7 +639,7 @@ class _Settings:
 
 PAPER_TRAINING = {"epochs": 1000, "batch_size": 1024, "learning_rate": 1e-4, "patience": 300}
 DEFAULT_TRAINING = {
-    "epochs": 8,
+    "epochs": 14,
     "batch_size": 1024,
     "learning_rate": 4e-3,
     "schedule": "cosine",

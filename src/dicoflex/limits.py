@@ -105,8 +105,11 @@ class Limits:
         """The least that a change of each feature costs (n, d)."""
         return _least_cost(self, query, self.fixed, self.unit)
 
-    def owed(self, query: Values) -> Bools:
-        """Where a change must be left for later features: only they can mend a rule that the query breaks (n, d)."""
+    def owed(self, query: Values, rank: Ints) -> Bools:
+        """Where a change must be left for later features: only they can mend a rule that the query breaks (n, d).
+
+        rank: the place of each feature in the order in which they are drawn.
+        """
         owed = np.zeros(query.shape, dtype=bool)
         if len(self.clauses) == 0:
             return owed
@@ -116,7 +119,8 @@ class Limits:
             able = self.clauses.touches[c] & self.can_change
             # Where one of them has to change anyway, that change is kept back already.
             here = wrong[self.clauses.rule[c]] & ~still[:, c] & able.any(axis=1) & ~(able & ~self.stay).any(axis=1)
-            owed |= here[:, None] & (np.arange(query.shape[1]) < able.argmax(axis=1)[:, None])
+            first = np.where(able, rank, query.shape[1]).min(axis=1)
+            owed |= here[:, None] & (rank < first[:, None])
         return owed
 
     def _apart(self, values: Values, query: Values) -> Floats:

@@ -6,9 +6,9 @@ __all__ = ["in_threads", "one_blas_thread"]
 
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
+from queue import Empty, SimpleQueue
 from typing import Any
 
 import numba
@@ -20,8 +20,8 @@ SLICES_PER_THREAD = 8
 def in_threads(work: Callable[[int, int], None], n: int, *, least: int = 8, most: int = 2**31) -> None:
     """Run `work(low, high)` over slices of 0 to `n`, on as many threads as numba may use; fewer than `least` on one.
 
-    most: how long a slice may be; with short ones no thread waits for another at the end. A pool lives for one call: a
-    lasting one would hang in forked processes.
+    most: how long a slice may be; with short ones no thread waits for another at the end. Threads live for one call:
+    lasting ones would hang in forked processes.
 
     >>> seen = []
     >>> in_threads(lambda low, high: seen.append(high - low), 100)
@@ -34,8 +34,35 @@ def in_threads(work: Callable[[int, int], None], n: int, *, least: int = 8, most
             work(0, n)
             return
         size = min(most, max(1, -(-n // (SLICES_PER_THREAD * workers))))
-        with ThreadPoolExecutor(workers) as pool:
-            list(pool.map(lambda low: work(low, min(low + size, n)), range(0, n, size)))
+        slices: SimpleQueue[int] = SimpleQueue()
+        for low in range(0, n, size):
+            slices.put(low)
+        _share(work, slices, size, n, min(workers, slices.qsize()))
+
+
+def _share(work: Callable[[int, int], None], slices: SimpleQueue[int], size: int, n: int, workers: int) -> None:
+    """Work off a queue of slices on several threads, this one among them; after an error no slice is begun."""
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        while not errors:
+            try:
+                low = slices.get_nowait()
+            except Empty:
+                return
+            try:
+                work(low, min(low + size, n))
+            except BaseException as error:
+                errors.append(error)
+
+    others = [threading.Thread(target=run) for _ in range(workers - 1)]
+    for thread in others:
+        thread.start()
+    run()
+    for thread in others:
+        thread.join()
+    if errors:
+        raise errors[0]
 
 
 class _Hold(threading.local):

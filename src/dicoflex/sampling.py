@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from enum import IntEnum
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,6 +21,7 @@ from dicoflex.streams import GOLDEN, row_keys
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 MOST_ROUNDS = 6
+MOST_BLOCKS = 4
 CHUNK_CELLS = 6_000_000
 
 
@@ -47,12 +49,13 @@ class Terms:
 
 
 class Verdict(IntEnum):
-    """What the terms say of a draw; a query is served in this order."""
+    """What the terms say of a draw; a query is served in this order, and never with the last."""
 
     GOOD = 0
     UNLIKELY = 1
     REPEAT = 2
     DOUBTFUL = 3
+    REFUSED = 4
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,8 @@ class Draws:
     @staticmethod
     def join(parts: list[Draws]) -> Draws:
         """All rows of `parts`."""
+        if len(parts) == 1:
+            return parts[0]
         return Draws(*(np.concatenate([getattr(p, field.name) for p in parts]) for field in fields(Draws)))
 
     def of(self, queries: Ints) -> Draws:
@@ -85,7 +90,7 @@ class Draws:
 
     def without_repeats(self) -> Draws:
         """The rows that no earlier row of the same query equals."""
-        return self.take(~_repeats(self))
+        return self.take(~_repeats(self.key, self.query))
 
 
 def draw(
@@ -124,42 +129,39 @@ def _draw_chunk(
     terms: Terms,
     enough: int | None,
 ) -> Draws:
-    first = n + max(8, n // 2) if enough is None else n
+    spare = n // 2 if terms.doubt is not None else n // 4
+    first = n + max(8, spare) if enough is None else n
     goal = n if enough is None else enough
+    block = max(8, -(-2 * n // MOST_BLOCKS))
     waiting = np.arange(len(context))
-    gathered = _round(generator, encoding, context, keys, waiting, first, 0, terms)
-    served: list[Draws] = []
+    parts = [_round(generator, encoding, context, keys, waiting, first, 0, terms)]
     drawn = np.full(len(context), first)
     for round_number in range(1, MOST_ROUNDS):
         # A density with few likely rows would go on for ever: after half of the rounds unlikely ones will do.
-        fine = gathered.verdict <= (Verdict.GOOD if 2 * round_number <= MOST_ROUNDS else Verdict.UNLIKELY)
-        have = np.bincount(gathered.query[fine], minlength=len(context))
+        worst = Verdict.GOOD if 2 * round_number <= MOST_ROUNDS else Verdict.UNLIKELY
+        have = np.sum([np.bincount(p.query[p.verdict <= worst], minlength=len(context)) for p in parts], axis=0)
         waiting = waiting[have[waiting] < goal]
         if len(waiting) == 0:
             break
-        waits = np.isin(np.arange(len(context)), waiting)[gathered.query]
-        served.append(gathered.take(~waits))
-        counts = _more(goal - have[waiting], have[waiting], drawn[waiting], n)
-        fresh = [
-            _round(generator, encoding, context, keys, waiting[counts == count], int(count), first, terms)
-            for count in np.unique(counts)
-        ]
-        gathered = _merge(gathered.take(waits), *fresh)
-        drawn[waiting] += counts
-        first += 2 * n
-    return _settle(Draws.join([*served, gathered]), len(context), n, exact=enough is None)
+        blocks = _more(goal - have[waiting], have[waiting], drawn[waiting], block)
+        number = np.concatenate([np.arange(count) for count in blocks])
+        many = np.repeat(waiting, blocks)
+        fresh = _round(generator, encoding, context, keys, many, block, first + number * block, terms)
+        parts.append(_mark_repeats(fresh, parts))
+        drawn[waiting] += blocks * block
+        first += MOST_BLOCKS * block
+    return _settle(Draws.join(parts), len(context), n, exact=enough is None)
 
 
-def _more(lacks: Ints, have: Ints, drawn: Ints, n: int) -> Ints:
-    """How many draws each query gets next: what it lacks at the rate so far and half as many again, in quarters of 2 n.
+def _more(lacks: Ints, have: Ints, drawn: Ints, block: int) -> Ints:
+    """How many blocks of draws each query gets next: what it lacks at the rate so far, and half as many again.
 
     A query's number depends on its own draws alone, and its next round starts at the same place of its stream whatever
     that number is, so batching does not matter.
     """
     wanted = 1.5 * lacks * drawn / np.maximum(have, 1)
-    step = max(8, -(-2 * n // 4))
-    counts: Ints = np.minimum(np.ceil(wanted / step) * step, 2 * n).astype(np.int64)
-    return counts
+    blocks: Ints = np.minimum(np.ceil(wanted / block), MOST_BLOCKS).astype(np.int64)
+    return blocks
 
 
 def _round(
@@ -169,24 +171,20 @@ def _round(
     keys: NDArray[np.uint64],
     waiting: Ints,
     count: int,
-    first: int,
+    first: int | Ints,
     terms: Terms,
 ) -> Draws:
-    """One round of draws for the queries `waiting`, judged."""
+    """One round for the queries `waiting`, judged: `count` draws each; a query that stands there again gets others."""
     part = context.take(waiting)
     limits = None if terms.limits is None else terms.limits.take(waiting)
     values, log_density = generator.sample(part, count, keys[waiting], first, limits)
     query = np.repeat(waiting, count)
-    rows, own = values.reshape(len(query), -1), np.repeat(part.query, count, axis=0)
-    # A value that was kept may lie beyond the limits that a new one is held to; it stays as it is.
-    changed = ~np.repeat(part.frozen, count, axis=0) & encoding.differs(rows, own)
-    rows = np.where(changed, encoding.snap(rows), own)
+    rows, fine = encoding.finish(values, part.query, part.frozen)
     if log_density is None:
         log_density = _scores(generator, part, rows) if terms.scored else np.full(len(rows), np.nan)
     key = row_keys(rows, 0)
-    fine: NDArray[np.bool_] = np.asarray(encoding.differs(rows, own).any(axis=1))
     if terms.limits is not None:
-        fine &= ~terms.limits.broken(rows, own, query)
+        fine &= ~terms.limits.broken(rows, np.repeat(part.query, count, axis=0), query)
     if terms.known is not None:
         fine &= ~_member(key, terms.known)
     density = log_density.reshape(len(waiting), count)
@@ -198,8 +196,8 @@ def _round(
     if terms.doubt is not None:
         probability = terms.doubt(rows, context.target[query], count)
         verdict[probability < terms.floor[query]] = Verdict.DOUBTFUL
-    draws = Draws(rows, query, key, density.reshape(-1), probability, verdict)
-    return _mark_repeats(draws.take(np.flatnonzero(fine)))
+    verdict[~fine] = Verdict.REFUSED
+    return _mark_repeats(Draws(rows, query, key, density.reshape(-1), probability, verdict), [])
 
 
 def _scores(generator: Generator, context: Context, rows: Values) -> Floats:
@@ -220,35 +218,48 @@ def _member(keys: NDArray[np.uint64], known: NDArray[np.uint64]) -> NDArray[np.b
     return found
 
 
-def _merge(old: Draws, *fresh: Draws) -> Draws:
-    joined = Draws.join([old, *fresh])
-    return _mark_repeats(joined.take(np.argsort(joined.query, kind="stable")))
+def _mark_repeats(draws: Draws, earlier: list[Draws]) -> Draws:
+    """The draws with every row marked that one before it, of the same query, equals, unless it is worse anyway."""
+    key = np.concatenate([*(part.key for part in earlier), draws.key])
+    query = np.concatenate([*(part.query for part in earlier), draws.query])
+    repeat = _repeats(key, query)[len(key) - len(draws.key) :]
+    return replace(draws, verdict=np.where(repeat, np.maximum(draws.verdict, np.int8(Verdict.REPEAT)), draws.verdict))
 
 
-def _mark_repeats(draws: Draws) -> Draws:
-    """The draws with every row that an earlier one of its query equals marked, unless it is doubtful anyway."""
-    repeat = _repeats(draws) & (draws.verdict != Verdict.DOUBTFUL)
-    return replace(draws, verdict=np.where(repeat, Verdict.REPEAT, draws.verdict).astype(np.int8))
-
-
-def _repeats(draws: Draws) -> NDArray[np.bool_]:
+def _repeats(key: NDArray[np.uint64], query: Ints) -> NDArray[np.bool_]:
+    """Which rows equal one before them of the same query."""
     # Rows of one query have one number taken from their keys, so equal ones stay equal; those of two differ.
-    _, firsts = np.unique(draws.key - draws.query.astype(np.uint64) * GOLDEN, return_index=True)
-    repeat = np.ones(len(draws.key), dtype=bool)
-    repeat[firsts] = False
+    repeat = np.empty(len(key), dtype=bool)
+    _seen_before(key - query.astype(np.uint64) * GOLDEN, repeat)
     return repeat
+
+
+@numba.njit(cache=True)
+def _seen_before(keys, seen):  # type: ignore[no-untyped-def]
+    """Mark keys that stand further ahead already, by a table with open addressing."""
+    size = 4
+    while size < 2 * len(keys):
+        size *= 2
+    table, taken = np.empty(size, dtype=np.uint64), np.zeros(size, dtype=np.bool_)
+    for i in range(len(keys)):
+        at = np.int64((keys[i] ^ (keys[i] >> np.uint64(32))) & np.uint64(size - 1))
+        while taken[at] and table[at] != keys[i]:
+            at = (at + 1) & (size - 1)
+        seen[i] = taken[at]
+        table[at], taken[at] = keys[i], True
 
 
 def _settle(draws: Draws, n_queries: int, n: int, *, exact: bool) -> Draws:
     """The first `n` per query in the order of the verdicts; without `exact`, distinct and undoubted rows only."""
-    if not exact:
-        draws = draws.take(draws.verdict <= Verdict.UNLIKELY)
-    order = np.lexsort((np.arange(len(draws.query)), draws.verdict, draws.query))
-    query = draws.query[order]
+    able = np.flatnonzero(draws.verdict <= (Verdict.DOUBTFUL if exact else Verdict.UNLIKELY))
+    turn = draws.query[able] * len(Verdict) + draws.verdict[able]
+    # Stable sorts of short numbers take one pass.
+    order = np.argsort(turn.astype(np.uint16 if n_queries * len(Verdict) < 2**16 else np.int64), kind="stable")
+    query = draws.query[able[order]]
     start = np.searchsorted(query, np.arange(n_queries + 1))
     rank = np.arange(len(order)) - start[query]
     have = np.diff(start)
     if not exact or (have >= n).all():
-        return draws.take(order[rank < n])
-    index = [order[start[i] + np.arange(n) % have[i]] for i in np.flatnonzero(have)]
+        return draws.take(able[order[rank < n]])
+    index = [able[order[start[i] + np.arange(n) % have[i]]] for i in np.flatnonzero(have)]
     return draws.take(np.concatenate(index) if index else np.zeros(0, dtype=np.int64))

@@ -12,9 +12,13 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from dicoflex.parallel import in_threads
+
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_A = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_B = np.uint64(0x94D049BB133111EB)
+MISSING = np.uint64(0x7FF8000000000000)
+THREADED = 4096
 
 
 def _mix(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -32,29 +36,40 @@ def row_keys(values: NDArray[np.float64], seed: int) -> NDArray[np.uint64]:
     >>> bool(a[1] == b[0]), bool(a[0] == a[1])
     (True, False)
     """
-    # Zero and missing have one pattern of bits each here, whatever sign they came with.
-    bits = np.ascontiguousarray(np.where(np.isnan(values), np.nan, values + 0.0)).view(np.uint64)
+    values = np.ascontiguousarray(values, dtype=np.float64)
     keys = np.full(len(values), np.uint64(seed % 2**64))
-    _hash_rows(bits, keys)
+    in_threads(lambda low, high: _hash_rows(low, high, values, values.view(np.uint64), keys), len(keys), least=THREADED)
     return keys
 
 
 @numba.njit(cache=True, nogil=True)
-def _hash_rows(bits, keys):  # type: ignore[no-untyped-def]
-    """Mix all of a row's bits into its key, one column after the other."""
-    for i in range(len(keys)):
+def _hash_rows(low, high, values, bits, keys):  # type: ignore[no-untyped-def]
+    """Mix all of a row's bits into its key, one column after the other.
+
+    Zero and missing have one pattern of bits each, whatever sign they came with.
+    """
+    for i in range(low, high):
         z = keys[i]
-        for j in range(bits.shape[1]):
-            z = (z ^ bits[i, j]) + GOLDEN
+        for j in range(values.shape[1]):
+            pattern = bits[i, j]
+            if values[i, j] == 0.0:
+                pattern = np.uint64(0)
+            elif np.isnan(values[i, j]):
+                pattern = MISSING
+            z = (z ^ pattern) + GOLDEN
             z = (z ^ (z >> np.uint64(30))) * _MIX_A
             z = (z ^ (z >> np.uint64(27))) * _MIX_B
             z = z ^ (z >> np.uint64(31))
         keys[i] = z
 
 
-def uniforms(keys: NDArray[np.uint64], first: int, count: int) -> NDArray[np.float64]:
-    """Numbers `first` to `first + count` of each key's stream, strictly between 0 and 1: (len(keys), count)."""
-    counter = np.arange(first + 1, first + 1 + count, dtype=np.uint64)
+def uniforms(keys: NDArray[np.uint64], first: int | NDArray[np.int64], count: int) -> NDArray[np.float64]:
+    """Numbers `first` to `first + count` of each key's stream, strictly between 0 and 1: (len(keys), count).
+
+    `first` is one number, or one per key.
+    """
+    start = np.broadcast_to(np.asarray(first, dtype=np.uint64), len(keys))
+    counter: NDArray[np.uint64] = np.add.outer(start, np.arange(1, count + 1, dtype=np.uint64))
     with np.errstate(over="ignore"):
-        bits = _mix(keys[:, None] + counter[None, :] * GOLDEN)
+        bits = _mix(keys[:, None] + counter * GOLDEN)
     return ((bits >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52

@@ -28,6 +28,7 @@ from dicoflex.training import one_thread
 GOOD_ENOUGH = 0.99
 THREADED = 2048
 BLOCK = 256
+BOUND = 10.0
 Floats = NDArray[np.float64]
 Arrays = dict[str, NDArray[Any]]
 
@@ -133,16 +134,17 @@ class Perceptron:
 
     def probabilities(self, values: Values, *, each: int = 1) -> Floats:
         """Softmax of the last layer, by matrix products of `each` rows."""
-        numbers, number_at = _bounded(self.encoding.standardise(values).astype(np.float32)), self.encoding.number_at
-        ones_at = self.encoding.ones_at(values)
-        scores = np.empty((len(values), len(self.layers[-1][1])), dtype=np.float32)
+        encoding = self.encoding
+        numbers, codes = encoding.number_feature, encoding.code_feature
+        scaling = encoding.mean[numbers], encoding.scale[numbers]
         weights = tuple(array for layer in self.layers for array in layer)
+        out = np.empty((len(values), len(self.layers[-1][1])))
 
         def work(low: int, high: int) -> None:
-            _forward(low, high, each, numbers, number_at, ones_at, *weights, scores)
+            _forward(low, high, each, values, numbers, *scaling, codes, *encoding.places, *weights, out)
 
         in_threads(work, -(-len(values) // each), least=max(1, THREADED // each))
-        return _softmax(scores.astype(np.float64))
+        return out
 
     def arrays(self) -> Arrays:
         """Weights and biases by layer."""
@@ -163,47 +165,53 @@ class Perceptron:
         return cls(encoding, layers)
 
 
-@numba.njit(cache=True)
-def _sparse(numbers, number_at, ones_at, i, weight, out, r):  # type: ignore[no-untyped-def]
-    """Row r of `out`: row i of the one-hot table @ weight; the table itself, nearly all zeros, is never made."""
-    for k in range(out.shape[1]):
-        out[r, k] = 0.0
-    for c in range(len(number_at)):
-        value, row = numbers[i, c], number_at[c]
-        for k in range(out.shape[1]):
-            out[r, k] += value * weight[row, k]
-    for c in range(ones_at.shape[1]):
-        row = ones_at[i, c]
-        for k in range(out.shape[1]):
-            out[r, k] += weight[row, k]
-
-
-@numba.njit(cache=True)
-def _rectified(x, bias):  # type: ignore[no-untyped-def]
-    """x + bias, rectified, in place."""
-    for r in range(x.shape[0]):
-        for k in range(x.shape[1]):
-            x[r, k] = max(x[r, k] + bias[k], np.float32(0.0))
-    return x
-
-
-@numba.njit(cache=True, nogil=True)
-def _forward(low, high, each, numbers, number_at, ones_at, w0, b0, w1, b1, w2, b2, scores):  # type: ignore[no-untyped-def]
-    first = np.empty((each, len(b0)), dtype=np.float32)
-    for start in range(low * each, min(high * each, len(scores)), each):
-        n = min(each, len(scores) - start)
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _forward(  # type: ignore[no-untyped-def]
+    low, high, each, values, numbers, mean, scale, codes, number_at, level_at, is_pair, w0, b0, w1, b1, w2, b2, out
+):
+    """The network on blocks low to high of `each` rows; the one-hot table, nearly all zeros, is never made."""
+    first, second = np.empty((each, len(b0)), dtype=np.float32), np.empty((each, len(b1)), dtype=np.float32)
+    last = np.empty((each, len(b2)), dtype=np.float32)
+    bound, zero = np.float32(BOUND), np.float32(0.0)
+    for start in range(low * each, min(high * each, len(out)), each):
+        n = min(each, len(out) - start)
         for r in range(n):
-            _sparse(numbers, number_at, ones_at, start + r, w0, first, r)
-        second = _rectified(np.dot(_rectified(first[:n], b0), w1), b1)
-        last = np.dot(second, w2)
+            i = start + r
+            for k in range(len(b0)):
+                first[r, k] = b0[k]
+            for c in range(len(numbers)):
+                x = np.float32((values[i, numbers[c]] - mean[c]) / scale[c])
+                x = zero if np.isnan(x) else min(max(x, -bound), bound)
+                at = number_at[c]
+                for k in range(len(b0)):
+                    first[r, k] += x * w0[at, k]
+            for c in range(len(codes)):
+                code = values[i, codes[c]]
+                at = level_at[c] + (np.int64(np.isnan(code)) if is_pair[c] else np.int64(code))
+                for k in range(len(b0)):
+                    first[r, k] += w0[at, k]
+            for k in range(len(b0)):
+                first[r, k] = max(first[r, k], zero)
+        np.dot(first[:n], w1, second[:n])
         for r in range(n):
+            for k in range(len(b1)):
+                second[r, k] = max(second[r, k] + b1[k], zero)
+        np.dot(second[:n], w2, last[:n])
+        for r in range(n):
+            top = last[r, 0] + b2[0]
+            for k in range(1, len(b2)):
+                top = max(top, last[r, k] + b2[k])
+            total = 0.0
             for k in range(len(b2)):
-                scores[start + r, k] = last[r, k] + b2[k]
+                out[start + r, k] = np.exp(np.float64(last[r, k] + b2[k]) - np.float64(top))
+                total += out[start + r, k]
+            for k in range(len(b2)):
+                out[start + r, k] /= total
 
 
 def _bounded(reals: NDArray[np.float32]) -> NDArray[np.float32]:
     """Standardised numbers within ten deviations: one absurd value must not swamp a step."""
-    return np.clip(reals, -10.0, 10.0)
+    return np.clip(reals, -BOUND, BOUND)
 
 
 def _softmax(scores: Floats) -> Floats:

@@ -93,9 +93,16 @@ class Generator(Protocol):
         """The log density of `answers` (n, d), one per entry of `context`."""
 
     def sample(
-        self, context: Context, n: int, keys: NDArray[np.uint64], first: int, limits: Limits | None = None
+        self,
+        context: Context,
+        n: int,
+        keys: NDArray[np.uint64],
+        first: int | NDArray[np.int64],
+        limits: Limits | None = None,
     ) -> tuple[Values, NDArray[np.float64] | None]:
         """Draws numbered `first` to `first + n` for every entry: (len(context), n, d), finite and within the schema.
+
+        `first` is one number, or one per entry.
 
         With them their log densities (len(context), n) where the sampler knows them without further work, else None.
 

@@ -197,7 +197,12 @@ class _Flow(ABC):
         return np.where(np.isnan(density), -np.inf, density)
 
     def sample(
-        self, context: Context, n: int, keys: NDArray[np.uint64], first: int, limits: Limits | None = None
+        self,
+        context: Context,
+        n: int,
+        keys: NDArray[np.uint64],
+        first: int | NDArray[np.int64],
+        limits: Limits | None = None,
     ) -> tuple[Values, None]:
         """Draws x' = f^-1(z; c), z standard normal from each key's stream: (len(context), n, d).
 
@@ -205,10 +210,11 @@ class _Flow(ABC):
         """
         program = self._program()
         width = self.encoding.n_reals
+        start = np.broadcast_to(first, len(context))
         draws = np.empty((len(context), n, len(self.encoding.schema)))
         for at, turn in blocks(len(context), n):
             some, count = context.take(at), turn.stop - turn.start
-            reals = ndtri(uniforms(keys[at], (first + turn.start) * width, count * width)).reshape(-1, width)
+            reals = ndtri(uniforms(keys[at], (start[at] + turn.start) * width, count * width)).reshape(-1, width)
             _run(program, _condition(program, self._conditions(some)), reals, count, True)
             within = None if limits is None else limits.take(at)
             draws[at, turn] = settle(self.encoding, some, reals.reshape(len(some), count, width), within)

@@ -17,7 +17,7 @@ from __future__ import annotations
 __all__ = ["Grid"]
 
 import heapq
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import chain
 from typing import Any
@@ -43,7 +43,8 @@ class Grid:
 
     offset: feature j owns cells offset[j] to offset[j + 1]. low, high: a cell's least and greatest value (NaN for
     missing). count: how many values it holds; 0 for an interval. step: the spacing of a feature's values, 0 where it
-    is continuous. decimals: digits that a value of the feature has.
+    is continuous. decimals: digits that a value of the feature has. order: the features, those first whose rows are
+    spread over the fewest cells: draws that begin alike share their work.
     """
 
     offset: Ints
@@ -52,6 +53,7 @@ class Grid:
     count: Ints
     step: Floats
     decimals: Ints
+    order: Ints
 
     @classmethod
     def build(cls, encoding: Encoding, values: Values, *, max_cells: int = 96) -> Grid:
@@ -70,7 +72,9 @@ class Grid:
             digits.append(decimals)
         offset = np.cumsum([0, *map(len, cells)])
         low, high, count = (np.array(column) for column in zip(*chain.from_iterable(cells), strict=True))
-        return cls(offset, low, high, count.astype(np.int64), np.array(steps), np.array(digits, dtype=np.int64))
+        order = np.arange(len(cells))
+        grid = cls(offset, low, high, count.astype(np.int64), np.array(steps), np.array(digits, dtype=np.int64), order)
+        return replace(grid, order=np.argsort(grid._spread(values), kind="stable"))
 
     @property
     def n_features(self) -> int:
@@ -101,6 +105,18 @@ class Grid:
     def slope_offset(self) -> Ints:
         """Where a wide feature's cells start when the wide features alone are laid end to end."""
         return np.cumsum(np.where(self.wide, self.size, 0)) - np.where(self.wide, self.size, 0)
+
+    @cached_property
+    def rank(self) -> Ints:
+        """The place of each feature in `order`."""
+        return np.argsort(self.order)
+
+    def _spread(self, values: Values) -> Floats:
+        """How evenly the rows are spread over each feature's cells: the entropy."""
+        cell, _ = self.locate(values)
+        counts = [np.bincount(cell[:, j]) for j in range(self.n_features)]
+        shares = [c[c > 0] / max(c.sum(), 1) for c in counts]
+        return np.array([-(share * np.log(share)).sum() for share in shares])
 
     def locate(self, values: Values) -> tuple[Ints, Floats]:
         """The cell of every value, counted from its feature's first, and where in the cell it lies (0 to 1).
@@ -150,8 +166,13 @@ class Grid:
         except KeyError as error:
             raise ModelFileError(f"the model file lacks the array {error}") from None
         shapes = {grid.low.shape, grid.high.shape, grid.count.shape}
-        sizes = {grid.step.shape, grid.decimals.shape, (len(grid.offset) - 1,)}
-        if sizes != {(n_features,)} or shapes != {(grid.n_cells,)} or (grid.size < 1).any() or grid.offset[0] != 0:
+        sizes = {grid.step.shape, grid.decimals.shape, grid.order.shape, (len(grid.offset) - 1,)}
+        fits = (
+            sizes == {(n_features,)}
+            and shapes == {(grid.n_cells,)}
+            and np.array_equal(grid.order[grid.rank], np.arange(n_features))
+        )
+        if not fits or (grid.size < 1).any() or grid.offset[0] != 0:
             raise ModelFileError(
                 "the model file's cells (grid.offset and on) do not fit its schema; it is damaged or was altered"
             )

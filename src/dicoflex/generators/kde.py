@@ -138,7 +138,12 @@ class Kde:
         return density
 
     def sample(
-        self, context: Context, n: int, keys: NDArray[np.uint64], first: int, limits: Limits | None = None
+        self,
+        context: Context,
+        n: int,
+        keys: NDArray[np.uint64],
+        first: int | NDArray[np.int64],
+        limits: Limits | None = None,
     ) -> tuple[Values, None]:
         """Draws: a neighbour picked by the first number of a draw's stream, plus h times noise from the next D.
 
@@ -146,11 +151,12 @@ class Kde:
         """
         width = self.encoding.n_reals
         h = np.exp(self._log_bandwidth().detach().cpu().numpy().astype(np.float64))
+        start = np.broadcast_to(first, len(context))
         draws = np.empty((len(context), n, len(self.encoding.schema)))
         for at, turn in blocks(len(context), n, size=BLOCK):
             some, count = context.take(at), turn.stop - turn.start
             rows, centres = self._neighbours(some)
-            numbers = uniforms(keys[at], (first + turn.start) * (width + 1), count * (width + 1))
+            numbers = uniforms(keys[at], (start[at] + turn.start) * (width + 1), count * (width + 1))
             numbers = numbers.reshape(len(some), count, width + 1)
             pick = (numbers[:, :, 0] * (rows >= 0).sum(axis=1)[:, None]).astype(np.int64)
             reals = np.take_along_axis(centres, pick[:, :, None], axis=1) + h * ndtri(numbers[:, :, 1:])

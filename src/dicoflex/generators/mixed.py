@@ -10,6 +10,9 @@ splines have jumps where the data has point masses. Frozen features have no fact
 only conditioned on. A draw that kept all changeable features but the last must change that one: the query itself has
 probability zero.
 
+Features are drawn in the order of `Grid`, the least spread first. Most draws of a query then begin alike, and the
+sampler does what they share once.
+
 Departures from the paper: features, not one-hot columns, are the steps; levels are drawn as levels, without noise;
 p and c enter through a piecewise linear embedding, so that any value between the trained ones can be asked for; c,
 the least probability that the black box should give to y', is new.
@@ -42,8 +45,8 @@ Ints = NDArray[np.int64]
 class MixedConfig(GeneratorConfig):
     """Sizes of the density: `hidden` units see query and prefix, `head` units per feature shape its factor."""
 
-    hidden: int = Field(default=192, ge=1)
-    head: int = Field(default=64, ge=1)
+    hidden: int = Field(default=96, ge=1)
+    head: int = Field(default=32, ge=1)
     max_cells: int = Field(default=96, ge=2)
     exponents: tuple[float, ...] = (0.01, 0.08, 0.25, 1.0, 2.0)
     confidences: tuple[float, ...] = (0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
@@ -132,7 +135,12 @@ class Mixed:
         return total
 
     def sample(
-        self, context: Context, n: int, keys: NDArray[np.uint64], first: int, limits: Limits | None = None
+        self,
+        context: Context,
+        n: int,
+        keys: NDArray[np.uint64],
+        first: int | NDArray[np.int64],
+        limits: Limits | None = None,
     ) -> tuple[Values, Floats]:
         """Draws and their log densities, by ancestral sampling, compiled; see `mixed_sampler`."""
         own, where = self.grid.locate(context.query)
@@ -159,12 +167,13 @@ class Mixed:
         return stuck
 
     def _log_states(self, context: Context, answers: Values) -> torch.Tensor:
-        """The log probability of each feature's state (n, d); 0 for a feature that can't change."""
+        """The log probability of each feature's state, in the order drawn (n, d); 0 for one that can't change."""
         own, own_where = self.grid.locate(context.query)
         cell, where = self.grid.locate(answers)
         kept = _same(answers, context.query)
         stuck = self._stuck(context)
-        closed = _closed(kept, stuck)
+        order = self.grid.order
+        closed = _closed(kept[:, order], stuck[:, order])
         device = next(iter(self.net.parameters())).device
 
         def tensor(array: NDArray[Any]) -> torch.Tensor:
@@ -180,13 +189,14 @@ class Mixed:
             tensor(kept.astype(np.float32)),
         )
         dead = self.net.padding[:, None, :].repeat(1, len(own), 1)
-        dead.scatter_(2, tensor(own.T)[:, :, None] + 1, tensor(self._alone(context.query, own).T)[:, :, None])
+        alone = self._alone(context.query, own)
+        dead.scatter_(2, tensor(own[:, order].T)[:, :, None] + 1, tensor(alone[:, order].T)[:, :, None])
         dead[:, :, 0] |= tensor(closed.T)
         # A weight that is not finite must not make the loss so: the batch is then worth nothing, not the run.
         logits = torch.nan_to_num(logits, nan=0.0, posinf=1e4, neginf=-1e4).masked_fill(dead, -1e9)
-        state = tensor(np.where(kept, 0, cell + 1).T)
+        state = tensor(np.where(kept, 0, cell + 1)[:, order].T)
         chosen = torch.log_softmax(logits, dim=2).gather(2, state[:, :, None])[:, :, 0]
-        return chosen.T.masked_fill(tensor(stuck), 0.0)
+        return chosen.T.masked_fill(tensor(stuck[:, order]), 0.0)
 
     def _settings(self, context: Context) -> NDArray[np.float32]:
         """Everything but the query as one row of weights: frozen, target, and where p and c lie among their knots."""
@@ -236,15 +246,18 @@ class _Running(torch.autograd.Function):
 
 
 class _Net(nn.Module):
-    """Logits of all factors at once (d, n, states).
+    """Logits of all factors at once, in the order drawn (d, n, states); so are `inner`, `outer` and their biases.
 
-    Feature j sees relu(context + sum of what is told of the features before j); what is told of a feature is a row of
+    A feature sees relu(context + sum of what is told of the features before it); what is told of a feature is a row of
     `prefix` for its cell, one for its place in the cell, and one if it was kept.
     """
 
     padding: torch.Tensor
     offset: torch.Tensor
     slope_offset: torch.Tensor
+    order: torch.Tensor
+    wide: torch.Tensor
+    wide_before: torch.Tensor
 
     def __init__(self, grid: Grid, n_classes: int, config: MixedConfig) -> None:
         super().__init__()
@@ -264,11 +277,16 @@ class _Net(nn.Module):
         widest = int(grid.size.max()) + 1
         self.outer = nn.Parameter(torch.randn(d, head, widest) * head**-0.5)
         self.outer_bias = nn.Parameter(torch.zeros(d, widest))
-        states = torch.as_tensor(grid.size + 1)
-        self.wide = np.flatnonzero(grid.wide)
-        self.register_buffer("padding", torch.arange(widest)[None, :] >= states[:, None], persistent=False)
-        self.register_buffer("offset", torch.as_tensor(grid.offset[:-1]), persistent=False)
-        self.register_buffer("slope_offset", torch.as_tensor(grid.slope_offset[grid.wide]), persistent=False)
+        fixed = {
+            "padding": np.arange(widest) > grid.size[grid.order, None],
+            "offset": grid.offset[:-1],
+            "slope_offset": grid.slope_offset,
+            "order": grid.order,
+            "wide": np.flatnonzero(grid.wide),
+            "wide_before": np.flatnonzero(grid.wide[grid.order[:-1]]),
+        }
+        for name, array in fixed.items():
+            self.register_buffer(name, torch.as_tensor(array), persistent=False)
 
     def forward(
         self,
@@ -280,8 +298,8 @@ class _Net(nn.Module):
         kept: torch.Tensor,
     ) -> torch.Tensor:
         context = nn.functional.embedding_bag(self.offset + own, self.query, mode="sum") + settings @ self.settings
-        slopes = self.slope_offset + own[:, self.wide]
         if len(self.wide):
+            slopes = (self.slope_offset + own)[:, self.wide]
             context = context + nn.functional.embedding_bag(
                 slopes, self.query_slope, mode="sum", per_sample_weights=own_where[:, self.wide]
             )
@@ -293,14 +311,14 @@ class _Net(nn.Module):
         return torch.baddbmm(self.outer_bias[:, None, :], g, self.outer)
 
     def _told(self, cell: torch.Tensor, where: torch.Tensor, kept: torch.Tensor) -> torch.Tensor:
-        """What the features but the last tell those after them (d - 1, n, hidden)."""
-        d = cell.shape[1] - 1
-        told = nn.functional.embedding((self.offset + cell)[:, :d].T, self.prefix)
-        told = torch.addcmul(told, kept[:, :d].T[:, :, None], self.prefix_kept[:d, None, :])
-        wide = self.wide[self.wide < d]
+        """What the features but the last tell those after them, in the order drawn (d - 1, n, hidden)."""
+        before = self.order[:-1]
+        told = nn.functional.embedding((self.offset + cell)[:, before].T, self.prefix)
+        told = torch.addcmul(told, kept[:, before].T[:, :, None], self.prefix_kept[before, None, :])
+        wide = before[self.wide_before]
         if len(wide):
-            slope = nn.functional.embedding((self.slope_offset[: len(wide)] + cell[:, wide]).T, self.prefix_slope)
-            told = told.index_add(0, torch.as_tensor(wide, device=told.device), slope * where[:, wide].T[:, :, None])
+            slope = nn.functional.embedding((self.slope_offset + cell)[:, wide].T, self.prefix_slope)
+            told = told.index_add(0, self.wide_before, slope * where[:, wide].T[:, :, None])
         return told
 
     def arrays(self) -> dict[str, NDArray[np.float32]]:

@@ -79,7 +79,6 @@ class Rules(NamedTuple):
 def bounds_of(grid: Grid, limits: Limits, query: Values, stuck: NDArray[np.bool_]) -> Bounds:
     """The limits by cells; `stuck` features can't change."""
     must = ~limits.stay & ~stuck
-    later: NDArray[np.int64] = np.cumsum(must[:, ::-1], axis=1)[:, ::-1] - must
     price = np.where(must, limits.least_cost(query), 0.0)
     points, point_at = _end_to_end(limits.points)
     banned, banned_at = _end_to_end([limits.banned.get(j) for j in range(grid.n_features)])
@@ -88,9 +87,9 @@ def bounds_of(grid: Grid, limits: Limits, query: Values, stuck: NDArray[np.bool_
         high=limits.high,
         open=_open(grid, limits),
         stay=limits.stay,
-        needed=later.astype(np.int64),
-        owed=limits.owed(query).astype(np.int64),
-        price=np.cumsum(price[:, ::-1], axis=1)[:, ::-1] - price,
+        needed=_later(must, grid).astype(np.int64),
+        owed=limits.owed(query, grid.rank).astype(np.int64),
+        price=_later(price, grid),
         points=points,
         point_at=point_at,
         pointed=np.array([p is not None for p in limits.points]),
@@ -102,6 +101,13 @@ def bounds_of(grid: Grid, limits: Limits, query: Values, stuck: NDArray[np.bool_
         budget=limits.budget,
         purse=limits.purse,
     )
+
+
+def _later(amounts: NDArray[Any], grid: Grid) -> NDArray[Any]:
+    """For each feature the sum over those drawn after it (n, d)."""
+    drawn = amounts[:, grid.order]
+    after: NDArray[Any] = (np.cumsum(drawn[:, ::-1], axis=1)[:, ::-1] - drawn)[:, grid.rank]
+    return after
 
 
 def _end_to_end(lists: Sequence[NDArray[np.float64] | None]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
@@ -148,7 +154,7 @@ def _listed(j, bounds, low, high):  # type: ignore[no-untyped-def]
     return first, a + np.searchsorted(bounds.points[a:b], high, side="right") - first
 
 
-@numba.njit(cache=True, error_model="numpy")
+@numba.njit(cache=True, error_model="numpy", inline="always")
 def part(i, j, cell, low, high, cells, asked, bounds):  # type: ignore[no-untyped-def]
     """The part of a cell within [low, high]: its share, its ends, its first value's number, and how many it has.
 
@@ -235,7 +241,7 @@ def _dense(j, number, width, bounds):  # type: ignore[no-untyped-def]
     return min(1.0, number * spacing / width) if spacing > 0.0 and width > 0.0 else 1.0
 
 
-@numba.njit(cache=True, error_model="numpy")
+@numba.njit(cache=True, error_model="numpy", inline="always")
 def value(i, j, cell, a, b, first, number, u, cells, asked, bounds):  # type: ignore[no-untyped-def]
     """A value of the allowed part of a cell, never the query's own."""
     at = cells.offset[j] + cell
@@ -261,10 +267,11 @@ def value(i, j, cell, a, b, first, number, u, cells, asked, bounds):  # type: ig
 
 
 @numba.njit(cache=True, error_model="numpy")
-def _span(i, k, j, row, locked, asked, bounds, rules):  # type: ignore[no-untyped-def]
+def _span(i, k, j, row, locked, cells, asked, bounds, rules):  # type: ignore[no-untyped-def]
     """Between which values feature k ends, as known when j is drawn, and whether it may (1) or will (2) be missing."""
-    if k < j or (locked and bounds.stay[i, k]):
-        value = row[k] if k < j else asked.query[i, k]
+    drawn = cells.rank[k] < cells.rank[j]
+    if drawn or (locked and bounds.stay[i, k]):
+        value = row[k] if drawn else asked.query[i, k]
         if np.isnan(value):
             return 0.0, 0.0, 2
         return value, value, 0
@@ -274,7 +281,7 @@ def _span(i, k, j, row, locked, asked, bounds, rules):  # type: ignore[no-untype
 
 
 @numba.njit(cache=True, error_model="numpy")
-def _others(i, literal, j, row, locked, asked, bounds, rules):  # type: ignore[no-untyped-def]
+def _others(i, literal, j, row, locked, cells, asked, bounds, rules):  # type: ignore[no-untyped-def]
     """The least and greatest sum of a linear literal without feature j, and whether one may or will be missing."""
     low = high = rules.constant[literal]
     missing = 0
@@ -282,7 +289,7 @@ def _others(i, literal, j, row, locked, asked, bounds, rules):  # type: ignore[n
         weight = rules.coefficients[literal, k]
         if weight == 0.0 or k == j:
             continue
-        least, most, absent = _span(i, k, j, row, locked, asked, bounds, rules)
+        least, most, absent = _span(i, k, j, row, locked, cells, asked, bounds, rules)
         missing = max(missing, absent)
         low += weight * (least if weight > 0.0 else most)
         high += weight * (most if weight > 0.0 else least)
@@ -293,8 +300,9 @@ def _others(i, literal, j, row, locked, asked, bounds, rules):  # type: ignore[n
 def _level_possible(i, literal, j, row, locked, cells, asked, bounds, rules):  # type: ignore[no-untyped-def]
     """Whether a literal about another feature's levels may come true."""
     k = rules.feature[literal]
-    if k < j or ((locked or asked.stuck[i, k]) and bounds.stay[i, k]):
-        return rules.levels[literal, np.int64(row[k] if k < j else asked.query[i, k])]
+    drawn = cells.rank[k] < cells.rank[j]
+    if drawn or ((locked or asked.stuck[i, k]) and bounds.stay[i, k]):
+        return rules.levels[literal, np.int64(row[k] if drawn else asked.query[i, k])]
     for c in range(cells.offset[k + 1] - cells.offset[k]):
         here = c == asked.own[i, k]
         if rules.levels[literal, c] and (bounds.stay[i, k] if here else bounds.open[i, cells.offset[k] + c]):
@@ -344,7 +352,7 @@ def _narrow(i, j, row, locked, cells, asked, bounds, rules, fits):  # type: igno
             sort, if_missing, about = rules.sort[literal], rules.if_missing[literal], rules.feature[literal] == j
             if sort == LINEAR:
                 op, weight = rules.op[literal], rules.coefficients[literal, j]
-                below, above, gone = _others(i, literal, j, row, locked, asked, bounds, rules)
+                below, above, gone = _others(i, literal, j, row, locked, cells, asked, bounds, rules)
                 if weight != 0.0:
                     a, b = _interval(op, if_missing, weight, below, above, gone)
                     least, most, absent = min(least, a), max(most, b), absent or if_missing
@@ -359,7 +367,7 @@ def _narrow(i, j, row, locked, cells, asked, bounds, rules, fits):  # type: igno
                 if not if_missing:
                     least, most = -np.inf, np.inf
             elif sort == MISSING:
-                _, _, gone = _span(i, rules.feature[literal], j, row, locked, asked, bounds, rules)
+                _, _, gone = _span(i, rules.feature[literal], j, row, locked, cells, asked, bounds, rules)
                 loose = loose or (gone > 0 if if_missing else gone < 2)
             else:
                 loose = True
@@ -473,8 +481,8 @@ def no_dead_end(share, n_states, closed):  # type: ignore[no-untyped-def]
     share[0] = 1.0
 
 
-@numba.njit(cache=True, error_model="numpy")
-def cost(j, value, query, bounds):  # type: ignore[no-untyped-def]
+@numba.njit(cache=True, error_model="numpy", inline="always")
+def cost(value, query, fixed, unit):  # type: ignore[no-untyped-def]
     """What a changed feature costs."""
     apart = abs(value - query)
-    return bounds.fixed[j] + bounds.unit[j] * (1.0 if np.isnan(apart) else apart)
+    return fixed + unit * (1.0 if np.isnan(apart) else apart)
