@@ -107,11 +107,11 @@ class Encoding:
     def decode(self, values: Values, index: pd.Index | None = None, *, kept: Kept | None = None) -> pd.DataFrame:
         """The frame of a matrix: numbers clipped to their limits and rounded to their grid, dtypes as in training.
 
-        kept: cells that are some frame's own, bit for bit, whatever the limits.
+        kept: cells that are some frame's own, bit for bit, whatever the limits; the others were snapped before.
         """
         rows = pd.RangeIndex(len(values)) if index is None else index
         columns: dict[Hashable, Any] = {}
-        settled = self._settle(values)
+        settled = self._settle(values) if kept is None else values
         for j, feature in enumerate(self.schema.features):
             column = self._decode_column(j, settled[:, j])
             if kept is not None:

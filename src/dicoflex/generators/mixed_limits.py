@@ -2,6 +2,7 @@
 
 Everything here depends on a query and on the features drawn so far, never on the network. `None` in place of bounds or
 rules makes numba compile a kernel without their branches, where the test for it stands alone; hence the nested ifs.
+What is called in innermost loops is inlined: a call counts the references to all arrays in the tuples that it is given.
 """
 
 from __future__ import annotations
@@ -266,7 +267,7 @@ def value(i, j, cell, a, b, first, number, u, cells, asked, bounds):  # type: ig
 # -- limits that depend on the features before ----------------------------------------------------------------------
 
 
-@numba.njit(cache=True, error_model="numpy")
+@numba.njit(cache=True, error_model="numpy", inline="always")
 def _span(i, k, j, row, locked, cells, asked, bounds, rules):  # type: ignore[no-untyped-def]
     """Between which values feature k ends, as known when j is drawn, and whether it may (1) or will (2) be missing."""
     drawn = cells.rank[k] < cells.rank[j]
@@ -280,7 +281,7 @@ def _span(i, k, j, row, locked, cells, asked, bounds, rules):  # type: ignore[no
     return rules.least[i, k], rules.most[i, k], np.int64(rules.may_miss[i, k])
 
 
-@numba.njit(cache=True, error_model="numpy")
+@numba.njit(cache=True, error_model="numpy", inline="always")
 def _others(i, literal, j, row, locked, cells, asked, bounds, rules):  # type: ignore[no-untyped-def]
     """The least and greatest sum of a linear literal without feature j, and whether one may or will be missing."""
     low = high = rules.constant[literal]
@@ -387,7 +388,7 @@ def _fit_levels(c, j, rules, fits):  # type: ignore[no-untyped-def]
         fits[code] = fits[code] and named
 
 
-@numba.njit(cache=True, error_model="numpy")
+@numba.njit(cache=True, error_model="numpy", inline="always")
 def is_spent(i, j, used, spent, bounds):  # type: ignore[no-untyped-def]
     """Whether a draw can't afford to change feature j."""
     purse = bounds.purse - spent - bounds.price[i, j] - bounds.fixed[j]
