@@ -203,9 +203,8 @@ def _add_product(x, weight, out):  # type: ignore[no-untyped-def]
     for i in range(len(x)):
         value = x[i]
         if value != 0.0:
-            row = weight[i]
             for k in range(len(out)):
-                out[k] += value * row[k]
+                out[k] += value * weight[i, k]
 
 
 @numba.njit(cache=True, error_model="numpy")
@@ -215,20 +214,22 @@ def _rectify(x):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, error_model="numpy")
-def _add_row(share, row, out):  # type: ignore[no-untyped-def]
-    for k in range(len(out)):
-        out[k] += share * row[k]
+def _add_cells(own, where, offset, slope_at, rows, slopes, out):  # type: ignore[no-untyped-def]
+    """Add what the cells of one query, and its places in them, tell."""
+    for j in range(len(own)):
+        at, slope, x = offset[j] + own[j], slope_at[j] + own[j], where[j]
+        for k in range(len(out)):
+            out[k] += rows[at, k]
+        if slope_at[j] >= 0 and x != 0.0:
+            for k in range(len(out)):
+                out[k] += x * slopes[slope, k]
 
 
 @numba.njit(cache=True, error_model="numpy")
 def _context(i, cells, net, asked):  # type: ignore[no-untyped-def]
     """What the network knows of one query and its conditions."""
     context = np.zeros(net.query.shape[1], dtype=np.float32)
-    for j in range(asked.own.shape[1]):
-        own, where = asked.own[i, j], asked.where[i, j]
-        _add_row(np.float32(1.0), net.query[cells.offset[j] + own], context)
-        if cells.slope_at[j] >= 0 and where != 0.0:
-            _add_row(where, net.query_slope[cells.slope_at[j] + own], context)
+    _add_cells(asked.own[i], asked.where[i], cells.offset, cells.slope_at, net.query, net.query_slope, context)
     _add_product(asked.settings[i], net.settings, context)
     _rectify(context)
     more = net.trunk_bias.copy()
@@ -272,33 +273,32 @@ def _last_free(stuck, order):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, error_model="numpy")
-def _logits(told, live, j, net, hidden, head, out):  # type: ignore[no-untyped-def]
+def _logits(told, live, j, inner, inner_bias, outer, outer_at, hidden, head, out):  # type: ignore[no-untyped-def]
     """The logits of feature j's states (live groups, states), but for the bias, given what each group was told.
 
     hidden, head and out are room to work in; the result is the beginning of `out`.
     """
-    n, n_head = len(live), net.inner.shape[2]
-    width = (net.outer_at[j + 1] - net.outer_at[j]) // n_head
+    n, n_head = len(live), inner.shape[2]
+    width = (outer_at[j + 1] - outer_at[j]) // n_head
     for r in range(n):
         source = live[r]
         for k in range(hidden.shape[1]):
             hidden[r, k] = max(told[source, k], np.float32(0.0))
-    np.dot(hidden[:n], net.inner[j], head[:n])
-    bias = net.inner_bias[j]
+    np.dot(hidden[:n], inner[j], head[:n])
     for r in range(n):
         for k in range(n_head):
-            head[r, k] = max(head[r, k] + bias[k], np.float32(0.0))
+            head[r, k] = max(head[r, k] + inner_bias[j, k], np.float32(0.0))
     logits = out[: n * width].reshape(n, width)
-    np.dot(head[:n], net.outer[net.outer_at[j] : net.outer_at[j + 1]].reshape(n_head, width), logits)
+    np.dot(head[:n], outer[outer_at[j] : outer_at[j + 1]].reshape(n_head, width), logits)
     return logits
 
 
 @numba.njit(cache=True, error_model="numpy")
-def _open_all(i, j, n_states, asked, share):  # type: ignore[no-untyped-def]
+def _open_all(n_states, own, alone, share):  # type: ignore[no-untyped-def]
     """The share of each state that may be drawn when nothing is limited: all but the query's own value."""
     share[:n_states] = 1.0
-    if asked.alone[i, j]:
-        share[asked.own[i, j] + 1] = 0.0
+    if alone:
+        share[own + 1] = 0.0
 
 
 @numba.njit(cache=True, error_model="numpy")
@@ -425,9 +425,15 @@ def _fill(  # type: ignore[no-untyped-def]
     """
     # Taken out of their tuples once: a look into a tuple counts references, which is slow inside a loop.
     offset, count, lows, highs, on_grid = cells.offset[j], cells.count, cells.low, cells.high, asked.on_grid[i, j]
-    own, q, step, scale = asked.own[i, j], asked.query[i, j], cells.step[j], cells.scale[j]
+    own, q, own_inside, step, scale = (
+        asked.own[i, j],
+        asked.query[i, j],
+        asked.where[i, j],
+        cells.step[j],
+        cells.scale[j],
+    )
     for t in range(len(state)):
-        out[t, j], inside[t] = q, asked.where[i, j]
+        out[t, j], inside[t] = q, own_inside
         if state[t] > 0:
             cell = state[t] - 1
             at = offset + cell
@@ -509,10 +515,12 @@ def _draw_query(i, last, first, cells, net, asked, bounds, rules, out, log_densi
             inside[:] = asked.where[i, j]
         else:
             n_live = _live(i, j, n_groups, used, spent, bounds, live, row_of)
-            masses = _logits(told, live[:n_live], j, net, hidden, head, room)
+            masses = _logits(
+                told, live[:n_live], j, net.inner, net.inner_bias, net.outer, net.outer_at, hidden, head, room
+            )  # fmt: skip
             varies = False
             if bounds is None:
-                _open_all(i, j, n_states, asked, base)
+                _open_all(n_states, asked.own[i, j], asked.alone[i, j], base)
             else:
                 varies = depends(j, bounds, rules)
                 fits[:] = True
@@ -583,8 +591,10 @@ def _score(low, high, cells, net, asked, cell, where, kept, out):  # type: ignor
             s = 0 if kept[i, j] else cell[i, j] + 1
             if not asked.stuck[i, j]:
                 n_states = cells.offset[j + 1] - cells.offset[j] + 1
-                masses = _logits(told, alone, j, net, hidden, head, room)
-                _open_all(i, j, n_states, asked, share)
+                masses = _logits(
+                    told, alone, j, net.inner, net.inner_bias, net.outer, net.outer_at, hidden, head, room
+                )  # fmt: skip
+                _open_all(n_states, asked.own[i, j], asked.alone[i, j], share)
                 no_dead_end(share, n_states, j == last and not changed)
                 _rounded(share, n_states, rounded)
                 _weigh_states(0, 1, masses, j, rounded, net.outer_bias, bits, bits.view(np.float32), sums, total)
