@@ -296,7 +296,7 @@ def test_a_feature_without_a_number_in_these_rows() -> None:
     assert grid.count.tolist() == [0, 1, 4, 1]
 
 
-def test_features_with_rows_in_fewer_cells_come_first() -> None:
+def test_levels_come_first_and_features_with_rows_in_fewer_cells() -> None:
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(
         {
@@ -304,13 +304,14 @@ def test_features_with_rows_in_fewer_cells_come_first() -> None:
             "even": np.tile(["a", "b"], 200),
             "gain": np.where(np.arange(400) < 390, 0.0, rng.uniform(1, 9, 400).round(2)),
             "also even": np.tile(["b", "a"], 200),
+            "rare": np.where(np.arange(400) < 399, "a", "b"),
             "constant": 1.0,
         }
     )
     encoding = Encoding.fit(frame, Schema.infer(frame))
     grid = Grid.build(encoding, encoding.encode(frame))
-    assert frame.columns[grid.order].tolist() == ["constant", "gain", "even", "also even", "spread"]
-    assert grid.order[grid.rank].tolist() == list(range(5))
+    assert frame.columns[grid.order].tolist() == ["rare", "even", "also even", "constant", "gain", "spread"]
+    assert grid.order[grid.rank].tolist() == list(range(6))
 
 
 # -- looking values up -------------------------------------------------------------------------------------------

@@ -43,8 +43,9 @@ class Grid:
 
     offset: feature j owns cells offset[j] to offset[j + 1]. low, high: a cell's least and greatest value (NaN for
     missing). count: how many values it holds; 0 for an interval. step: the spacing of a feature's values, 0 where it
-    is continuous. decimals: digits that a value of the feature has. order: the features, those first whose rows are
-    spread over the fewest cells: draws that begin alike share their work.
+    is continuous. decimals: digits that a value of the feature has. order: the features as they are drawn. Those come
+    first whose rows are spread over few cells: draws that begin alike share their work. Levels come before numbers: a
+    number has cells that few rows lie in, and what is drawn after it depends on what they taught.
     """
 
     offset: Ints
@@ -74,7 +75,8 @@ class Grid:
         low, high, count = (np.array(column) for column in zip(*chain.from_iterable(cells), strict=True))
         order = np.arange(len(cells))
         grid = cls(offset, low, high, count.astype(np.int64), np.array(steps), np.array(digits, dtype=np.int64), order)
-        return replace(grid, order=np.argsort(grid._spread(values), kind="stable"))
+        number = np.array([feature.is_number for feature in encoding.schema.features])
+        return replace(grid, order=np.lexsort((grid._spread(values), number)))
 
     @property
     def n_features(self) -> int:

@@ -10,8 +10,8 @@ splines have jumps where the data has point masses. Frozen features have no fact
 only conditioned on. A draw that kept all changeable features but the last must change that one: the query itself has
 probability zero.
 
-Features are drawn in the order of `Grid`, the least spread first. Most draws of a query then begin alike, and the
-sampler does what they share once.
+Features are drawn in the order of `Grid`: levels, then numbers, the least spread first. Most draws of a query then
+begin alike, and the sampler does what they share once.
 
 Departures from the paper: features, not one-hot columns, are the steps; levels are drawn as levels, without noise;
 p and c enter through a piecewise linear embedding, so that any value between the trained ones can be asked for; c,
