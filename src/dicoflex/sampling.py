@@ -31,9 +31,9 @@ class Terms:
 
     doubt: encoded rows, their targets and how many rows each query has, to the probability that the stand-in gives the
     target; None to drop nothing.
-    floor: per query, the least such probability. unlikely: the share of a query's draws, the least likely ones, that is
-    left out. known: sorted keys of rows that a draw may not equal. limits: what constraints allow, per query.
-    scored: whether log densities are wanted.
+    floor: per query, the least such probability. unlikely: the share of the draws that a query gets at once, the least
+    likely ones, that is left out. known: sorted keys of rows that a draw may not equal. limits: what constraints allow,
+    per query. scored: whether log densities are wanted.
     """
 
     doubt: Callable[[Values, Ints, int], Floats] | None

@@ -36,6 +36,7 @@ from dicoflex.generators.mixed_limits import (
 )
 from dicoflex.limits import Limits
 from dicoflex.parallel import in_threads
+from dicoflex.streams import GOLDEN
 
 Floats = NDArray[np.float64]
 Weights = dict[str, NDArray[np.float32]]
@@ -181,7 +182,6 @@ BLOCK = 16
 LEAST_SHARE = np.float32(1e-9)
 LOWEST = np.float32(-1e4)
 LEAST_POWER = np.float32(-126.0)
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 LOG2E = np.float32(1.4426950408889634)
 # 2 to the power of f for f from 0 to 1: interpolation at Chebyshev nodes, relative error below 2e-8.
 P0, P1, P2, P3, P4, P5, P6 = (np.float32(c) for c in _power_of_two(6))
