@@ -2,6 +2,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+# Compiled kernels call each other across files, and numba looks at one file only: one folder per state of all of them.
+export NUMBA_CACHE_DIR := $(CURDIR)/.compiled/$(shell find src -name '*.py' | sort | xargs grep -l numba | xargs cat | cksum | cut -d' ' -f1)
 # Without its dependencies: two of them are boosting libraries that none of its methods here needs.
 RIVALS := dice-ml==0.12 raiutils==0.4.2 nflows==0.14
 
@@ -31,12 +33,12 @@ docs: $(READY)  ## refresh the output shown in the documentation
 	$(BIN)/python docs/build.py
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .compiled .pytest_cache .mypy_cache .ruff_cache
 
 # The stamp makes a second run quick: pip runs only when what it reads has changed.
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml pins.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt torch
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[test,bench]"
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint pins.txt torch
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint pins.txt --editable ".[test,bench]"
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps $(RIVALS)
 	touch $(READY)
