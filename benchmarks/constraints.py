@@ -28,8 +28,8 @@ import pandas as pd
 
 import quality
 from dicoflex import Constraints, Counterfactuals, DiCoFlex, __version__, load, relative
-from dicoflex.files import write_text
-from dicoflex.verification import verify
+from dicoflex.answers.verification import verify
+from dicoflex.runtime.whole_files import write_text
 from quality import Cell, Task
 
 HERE = Path(__file__).parent

@@ -3,7 +3,7 @@
     python benchmarks/embed_data.py FOLDER
 
 FOLDER holds `adult/adult.data`, `adult/adult.test` and `german/german.data` as UCI publishes them. The same input gives
-the same bytes. `src/dicoflex/data/README.md` tells what is changed.
+the same bytes. `src/dicoflex/datasets/data/README.md` tells what is changed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pandas as pd
 
-DATA = Path(__file__).resolve().parents[1] / "src" / "dicoflex" / "data"
+DATA = Path(__file__).resolve().parents[1] / "src" / "dicoflex" / "datasets" / "data"
 
 ADULT_RAW = [
     "age",

@@ -29,9 +29,9 @@ import pandas as pd
 from black_boxes import BLACK_BOXES
 from dicoflex import DiCoFlex, __version__, datasets, metrics
 from dicoflex.datasets import Dataset
-from dicoflex.encoding import Encoding
 from dicoflex.errors import DataError
 from dicoflex.neighbours import Pool, nearest
+from dicoflex.table.encoding import Encoding
 
 HERE = Path(__file__).parent
 TABLES = ("adult", "bank", "default", "gmc", "lending-club")

@@ -35,10 +35,10 @@ import pandas as pd
 from black_boxes import perceptron
 from dicoflex import DiCoFlex, __version__, datasets, metrics
 from dicoflex.datasets import Dataset
-from dicoflex.encoding import Encoding, Values
-from dicoflex.fitting import FitConfig, take_rows
+from dicoflex.learning.fitting import FitConfig, take_rows
 from dicoflex.neighbours import Neighbours, Pool, nearest
-from dicoflex.schema import Schema
+from dicoflex.table.encoding import Encoding, Values
+from dicoflex.table.schema import Schema
 
 HERE = Path(__file__).parent
 ROWS = (10_000, 30_000, 100_000, 300_000, 1_000_000)

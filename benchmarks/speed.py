@@ -44,11 +44,11 @@ from threadpoolctl import threadpool_limits
 import constraints
 import quality
 from dicoflex import DiCoFlex, load
-from dicoflex.encoding import Encoding, Parts
 from dicoflex.errors import DataError, UserError
-from dicoflex.files import replacing, write_text
 from dicoflex.generators.flows import MafConfig
 from dicoflex.neighbours import Neighbours, Pool, nearest
+from dicoflex.runtime.whole_files import replacing, write_text
+from dicoflex.table.encoding import Encoding, Parts
 from experiments.pages import table as markdown
 from quality import Task
 from scale import peak_mb

@@ -28,7 +28,7 @@ import pandas as pd
 from rich.console import Console
 
 from dicoflex import Constraints, DiCoFlex, cli, datasets, demo, load
-from dicoflex.files import replacing, write_text
+from dicoflex.runtime.whole_files import replacing, write_text
 
 HERE = Path(__file__).parent
 README = HERE.parent / "README.md"

@@ -29,7 +29,7 @@ import pytest
 
 from dicoflex import DiCoFlex
 from dicoflex.generators import GENERATORS
-from dicoflex.surrogate import Forest, Perceptron
+from dicoflex.learning.stand_in import Forest, Perceptron
 
 CLASSES = ["no", "yes"]
 QUICK = {"training": {"min_steps": 0, "epochs": 2}, "fit_config": {"passes": 2, "rounds": 0}, "random_state": 0}

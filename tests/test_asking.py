@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from dicoflex import Constraints, DiCoFlex, Schema, explainer, load
-from dicoflex.asking import exponent, index_of, limited, numbers_within, wish
+from dicoflex.answers.query import exponent, index_of, limited, numbers_within, wish
 from dicoflex.constraints import delta, per_unit
 from dicoflex.errors import ConstraintError, QueryError, RuleError, UserError
 from dicoflex.generators import GENERATORS

@@ -24,8 +24,8 @@ from baselines.distance import Distance
 from black_boxes import perceptron
 from dicoflex import Schema, datasets, metrics
 from dicoflex.datasets import Dataset
-from dicoflex.encoding import Encoding
 from dicoflex.errors import DataError, QueryError
+from dicoflex.table.encoding import Encoding
 
 ROWS = 2000
 DICE = [name for name in BASELINES if name.startswith("dice")]

@@ -18,7 +18,7 @@ import scale
 import speed
 from dicoflex import datasets
 from dicoflex.neighbours import Neighbours
-from dicoflex.schema import Schema
+from dicoflex.table.schema import Schema
 
 
 @pytest.fixture(scope="module")

@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dicoflex import black_box
-from dicoflex.black_box import BlackBox, check_labels
-from dicoflex.encoding import Encoding
 from dicoflex.errors import BlackBoxError
-from dicoflex.schema import Schema
+from dicoflex.learning import black_box
+from dicoflex.learning.black_box import BlackBox, check_labels
+from dicoflex.table.encoding import Encoding
+from dicoflex.table.schema import Schema
 
 FRAME = pd.DataFrame(
     {

@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dicoflex import rules
-from dicoflex.clauses import LEVELS, LINEAR, MISSING, MOST_CLAUSES, OPAQUE, Clauses, holds
-from dicoflex.encoding import Encoding
+from dicoflex.constraints import rules
+from dicoflex.constraints.rules import parse
 from dicoflex.errors import ConstraintError
-from dicoflex.rules import parse
-from dicoflex.schema import Schema
+from dicoflex.limits.clauses import LEVELS, LINEAR, MISSING, MOST_CLAUSES, OPAQUE, Clauses, holds
+from dicoflex.table.encoding import Encoding
+from dicoflex.table.schema import Schema
 
 AT_MOST, BELOW, EQUAL, UNEQUAL = range(4)
 

@@ -14,10 +14,12 @@ import pandas as pd
 import pytest
 from threadpoolctl import threadpool_limits
 
-from dicoflex import cli, streaming, surrogate
-from dicoflex.counterfactuals import Counterfactuals
+from dicoflex import cli
+from dicoflex.answers.counterfactuals import Counterfactuals
 from dicoflex.explainer import load
-from dicoflex.schema import Schema
+from dicoflex.learning import stand_in as surrogate
+from dicoflex.table import subsample as streaming
+from dicoflex.table.schema import Schema
 
 ROWS = 200
 

@@ -13,7 +13,8 @@ import pandas as pd
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from dicoflex.constraints import Constraints, PerUnit, Range, combine, delta, has_multiple, per_unit, relative
+from dicoflex.constraints import Constraints, delta, per_unit, relative
+from dicoflex.constraints.statement import PerUnit, Range, combine, has_multiple
 from dicoflex.errors import ConstraintError, RuleError
 
 EVERYTHING: dict[str, Any] = {

@@ -14,12 +14,12 @@ import pandas as pd
 import pytest
 
 from dicoflex import Constraints, DiCoFlex, Schema, explainer
+from dicoflex.answers.verification import verify
 from dicoflex.errors import ConstraintError, QueryError
 from dicoflex.generators import GENERATORS
 from dicoflex.generators.base import Context
-from dicoflex.limits import Limits
-from dicoflex.streams import row_keys
-from dicoflex.verification import verify
+from dicoflex.limits.limits import Limits
+from dicoflex.runtime.randomness import row_keys
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -15,10 +15,10 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
+from dicoflex.answers.counterfactuals import Counterfactuals
 from dicoflex.constraints import Constraints
-from dicoflex.counterfactuals import Counterfactuals
 from dicoflex.errors import QueryError, UserError
-from dicoflex.schema import Schema
+from dicoflex.table.schema import Schema
 
 TRAIN = pd.DataFrame(
     {

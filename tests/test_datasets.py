@@ -17,7 +17,7 @@ import pytest
 from dicoflex import datasets
 from dicoflex.datasets import EDUCATION, RECIPES, checksum, load, names, two_moons
 from dicoflex.errors import DataError
-from dicoflex.schema import Kind
+from dicoflex.table.schema import Kind
 
 ROWS = {
     "adult": (24_000, 10_000),
@@ -113,7 +113,7 @@ def test_split_is_the_same_at_every_call():
 
 @pytest.mark.parametrize("name", ["adult", "german"])
 def test_shipped_bytes_carry_no_time_stamp(name):
-    raw = (files("dicoflex") / "data" / f"{name}.csv.gz").read_bytes()
+    raw = (files("dicoflex.datasets") / "data" / f"{name}.csv.gz").read_bytes()
     assert raw[4:8] == bytes(4)
     text = gzip.decompress(raw).decode()
     assert "?" not in text
@@ -392,7 +392,7 @@ def test_shipped_digests_are_those_of_the_papers_rows():
     for name in ("bank", "default"):
         if not in_folder(name):
             pytest.skip(f"{name} is not in the data folder")
-        packed = (files("dicoflex") / "data" / f"{name}.rows").read_bytes()
+        packed = (files("dicoflex.datasets") / "data" / f"{name}.rows").read_bytes()
         assert packed == datasets._pack_digests(*datasets._read_pair(name))
 
 

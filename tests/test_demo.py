@@ -10,8 +10,9 @@ import pytest
 from rich.console import Console
 from threadpoolctl import threadpool_limits
 
-from dicoflex import datasets, demo, surrogate
+from dicoflex import datasets, demo
 from dicoflex.explainer import load
+from dicoflex.learning import stand_in as surrogate
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 from baselines import Answers
-from dicoflex import bench
+from dicoflex.cli import benchmarks as bench
 from dicoflex.errors import DataError, UserError
 from experiments import cells as cells_module
 from experiments import comparison, masks, pages, paper, sparsity, tasks, theory

@@ -32,9 +32,9 @@ from dicoflex.errors import (
     UserError,
 )
 from dicoflex.explainer import CHECK_ROUNDS
-from dicoflex.fitting import FitConfig
 from dicoflex.generators import GENERATORS
-from dicoflex.training import TrainingConfig
+from dicoflex.learning.fitting import FitConfig
+from dicoflex.learning.training import TrainingConfig
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

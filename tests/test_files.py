@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dicoflex.errors import ModelFileError, UserError
-from dicoflex.files import replacing, write_text
+from dicoflex.runtime.whole_files import replacing, write_text
 
 
 def test_text_is_written_as_it_is(tmp_path: Path) -> None:

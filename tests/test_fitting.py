@@ -12,17 +12,18 @@ import pytest
 import torch
 from pydantic import ValidationError
 
-from dicoflex import DiCoFlex, fitting
-from dicoflex.black_box import BlackBox
-from dicoflex.encoding import Encoding
+from dicoflex import DiCoFlex
 from dicoflex.errors import DataError, SchemaError
-from dicoflex.fitting import FitConfig, Fitted, Setting, fit_judged, fit_plain, take_rows
 from dicoflex.generators import get
 from dicoflex.generators.base import Table
-from dicoflex.progress import Progress
-from dicoflex.schema import Schema
-from dicoflex.streams import row_keys
-from dicoflex.training import History, Lesson, TrainingConfig
+from dicoflex.learning import fitting
+from dicoflex.learning.black_box import BlackBox
+from dicoflex.learning.fitting import FitConfig, Fitted, Setting, fit_judged, fit_plain, take_rows
+from dicoflex.learning.training import History, Lesson, TrainingConfig
+from dicoflex.runtime.progress import Progress
+from dicoflex.runtime.randomness import row_keys
+from dicoflex.table.encoding import Encoding
+from dicoflex.table.schema import Schema
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -71,8 +72,8 @@ def lessons(monkeypatch: pytest.MonkeyPatch) -> list[Lesson]:
         return History([{"epoch": 0, "loss": 1.0, "held_out": 1.0, "seconds": 0.0}])
 
     monkeypatch.setattr(fitting, "train", train)
-    monkeypatch.setattr("dicoflex.surrogate.Perceptron.STEPS", 300)
-    monkeypatch.setattr("dicoflex.surrogate.Forest.ROUNDS", 20)
+    monkeypatch.setattr("dicoflex.learning.stand_in.Perceptron.STEPS", 300)
+    monkeypatch.setattr("dicoflex.learning.stand_in.Forest.ROUNDS", 20)
     return given
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from dicoflex.cli.constraint_flags import Flags, constraints, features, matches
 from dicoflex.constraints import Constraints, delta, per_unit, relative
 from dicoflex.errors import ConstraintError, QueryError, SettingError, UserError
-from dicoflex.flags import Flags, constraints, features, matches
-from dicoflex.schema import Schema
+from dicoflex.table.schema import Schema
 
 ODD = "a=b, c"
 TABLE = pd.DataFrame(

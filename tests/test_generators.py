@@ -12,15 +12,15 @@ import torch
 from pydantic import ValidationError
 
 from dicoflex.constraints import Constraints
-from dicoflex.encoding import Encoding
 from dicoflex.errors import ModelFileError, SettingError
 from dicoflex.generators import GENERATORS, get
 from dicoflex.generators.base import Context, Generator, Table
 from dicoflex.generators.flows import Maf, _condition, _run
-from dicoflex.limits import Limits
+from dicoflex.limits.limits import Limits
 from dicoflex.neighbours import Pool, nearest
-from dicoflex.schema import Schema
-from dicoflex.streams import row_keys
+from dicoflex.runtime.randomness import row_keys
+from dicoflex.table.encoding import Encoding
+from dicoflex.table.schema import Schema
 
 FLOWS = ["maf", "nice", "realnvp"]
 ON_REALS = [*FLOWS, "kde"]

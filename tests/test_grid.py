@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dicoflex.encoding import Encoding
 from dicoflex.errors import ModelFileError
-from dicoflex.generators.grid import LOPSIDED, MIN_CELL, Grid
-from dicoflex.generators.mixed_limits import part, value
-from dicoflex.generators.mixed_sampler import _Asked, _cells
-from dicoflex.schema import Schema
+from dicoflex.generators.mixed.cells import LOPSIDED, MIN_CELL, Grid
+from dicoflex.generators.mixed.kernels import _Asked, _cells
+from dicoflex.generators.mixed.lookahead import part, value
+from dicoflex.table.encoding import Encoding
+from dicoflex.table.schema import Schema
 
 
 def build(column: Any, *, max_cells: int = 96, **overrides: Any) -> tuple[Grid, np.ndarray]:

@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 
 from dicoflex.constraints import Constraints, delta, per_unit, relative
-from dicoflex.encoding import Encoding
 from dicoflex.errors import ConstraintError
-from dicoflex.limits import MOST_POINTS, Limits, domain
-from dicoflex.schema import Schema
+from dicoflex.limits.limits import MOST_POINTS, Limits, domain
+from dicoflex.table.encoding import Encoding
+from dicoflex.table.schema import Schema
 
 GRADES = ["low", "mid", "high"]
 TABLE = pd.DataFrame(

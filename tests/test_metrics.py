@@ -15,7 +15,7 @@ from sklearn.neighbors import LocalOutlierFactor
 
 from dicoflex import metrics
 from dicoflex.errors import DataError, UserError
-from dicoflex.schema import Schema
+from dicoflex.table.schema import Schema
 
 
 def rows_of(*pairs: tuple[object, int]) -> pd.MultiIndex:

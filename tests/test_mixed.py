@@ -13,7 +13,7 @@ from scipy import stats
 
 from dicoflex import DiCoFlex
 from dicoflex.generators.base import Context
-from dicoflex.streams import row_keys
+from dicoflex.runtime.randomness import row_keys
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

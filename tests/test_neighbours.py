@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 
 from dicoflex import neighbours
-from dicoflex.encoding import Encoding, Parts
 from dicoflex.neighbours import Pool, nearest
-from dicoflex.schema import Schema
+from dicoflex.table.encoding import Encoding, Parts
+from dicoflex.table.schema import Schema
 
 EXPONENTS = [0.01, 0.08, 0.25, 1.0, 2.0]
 N_CLASSES = 3

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from dicoflex.parallel import in_threads, one_blas_thread
+from dicoflex.runtime.threads import in_threads, one_blas_thread
 
 
 def blas_threads() -> set[int]:

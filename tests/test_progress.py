@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from dicoflex.progress import Progress
+from dicoflex.runtime.progress import Progress
 
 
 class Terminal:

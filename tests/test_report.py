@@ -13,8 +13,8 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from dicoflex.report import Card, cards, differences, labels, rows, to_html_fragment, to_html_page, to_rich
-from dicoflex.schema import Schema
+from dicoflex.table.schema import Schema
+from dicoflex.views.report import Card, cards, differences, labels, rows, to_html_fragment, to_html_page, to_rich
 
 TRAIN = pd.DataFrame(
     {

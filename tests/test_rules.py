@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dicoflex.errors import ConstraintError, RuleError
-from dicoflex.rules import (
+from dicoflex.constraints.rules import (
     And,
     Arithmetic,
     Comparison,
@@ -34,6 +33,7 @@ from dicoflex.rules import (
     parse,
     resolve,
 )
+from dicoflex.errors import ConstraintError, RuleError
 
 A, B, C = Name("a"), Name("b"), Name("c")
 ONE, TWO = Number(1.0), Number(2.0)

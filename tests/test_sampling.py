@@ -9,14 +9,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dicoflex import sampling
+from dicoflex.answers import draws as sampling
+from dicoflex.answers.draws import MOST_ROUNDS, Draws, Terms, Verdict, draw
 from dicoflex.constraints import Constraints
-from dicoflex.encoding import Encoding
 from dicoflex.generators.base import Context
-from dicoflex.limits import Limits
-from dicoflex.sampling import MOST_ROUNDS, Draws, Terms, Verdict, draw
-from dicoflex.schema import Schema
-from dicoflex.streams import row_keys, uniforms
+from dicoflex.limits.limits import Limits
+from dicoflex.runtime.randomness import row_keys, uniforms
+from dicoflex.table.encoding import Encoding
+from dicoflex.table.schema import Schema
 
 FRAME = pd.DataFrame({"n": range(101), "x": np.linspace(0.05, 1.0, 101), "s": ["a", "b"] * 50 + ["a"]})
 ENCODING = Encoding.fit(FRAME, Schema.infer(FRAME))

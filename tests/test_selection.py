@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dicoflex import metrics
-from dicoflex.encoding import Encoding
-from dicoflex.schema import Schema
-from dicoflex.selection import gower, select
+from dicoflex.answers.selection import gower, select
+from dicoflex.table.encoding import Encoding
+from dicoflex.table.schema import Schema
 
 
 @pytest.fixture(scope="module")

@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dicoflex import streaming
 from dicoflex.errors import DataError, SettingError
-from dicoflex.schema import Schema
-from dicoflex.streaming import count_rows, sample_parquet, stratified
+from dicoflex.table import subsample as streaming
+from dicoflex.table.schema import Schema
+from dicoflex.table.subsample import count_rows, sample_parquet, stratified
 
 N = 12_000
 MOST = 500

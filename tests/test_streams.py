@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dicoflex.generators.mixed_sampler import _uniform
-from dicoflex.streams import GOLDEN, row_keys, uniforms
+from dicoflex.generators.mixed.kernels import _uniform
+from dicoflex.runtime.randomness import GOLDEN, row_keys, uniforms
 
 
 @pytest.fixture

@@ -10,11 +10,11 @@ import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
 from threadpoolctl import threadpool_limits
 
-from dicoflex import surrogate
-from dicoflex.encoding import Encoding
 from dicoflex.errors import ModelFileError
-from dicoflex.schema import Schema
-from dicoflex.surrogate import Forest, Perceptron, Surrogate, learn, restore
+from dicoflex.learning import stand_in as surrogate
+from dicoflex.learning.stand_in import Forest, Perceptron, Surrogate, learn, restore
+from dicoflex.table.encoding import Encoding
+from dicoflex.table.schema import Schema
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dicoflex.encoding import Encoding
 from dicoflex.generators.base import Table
+from dicoflex.learning.pairs import Conditions, Pairs, Teacher, clamp, sparsify, weighted
 from dicoflex.neighbours import Pool
-from dicoflex.schema import Schema
-from dicoflex.teacher import Conditions, Pairs, Teacher, clamp, sparsify, weighted
+from dicoflex.table.encoding import Encoding
+from dicoflex.table.schema import Schema
 
 EXPONENTS = (0.01, 0.08, 0.25, 1.0, 2.0)
 N = 300

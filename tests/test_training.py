@@ -13,9 +13,9 @@ import torch
 from pydantic import ValidationError
 
 from dicoflex.errors import SettingError
-from dicoflex.progress import Progress
-from dicoflex.teacher import Pairs
-from dicoflex.training import History, Lesson, TrainingConfig, one_thread, pick_device, train
+from dicoflex.learning.pairs import Pairs
+from dicoflex.learning.training import History, Lesson, TrainingConfig, one_thread, pick_device, train
+from dicoflex.runtime.progress import Progress
 
 
 class Slope:

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dicoflex.answers.verification import verify
 from dicoflex.constraints import Constraints, delta, per_unit, relative
-from dicoflex.schema import Schema
-from dicoflex.verification import verify
+from dicoflex.table.schema import Schema
 
 GRADES = ["low", "mid", "high"]
 

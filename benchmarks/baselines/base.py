@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from baselines.gradients import NoGradientError, network_of
-from dicoflex.encoding import Encoding, Values
 from dicoflex.errors import QueryError, named
-from dicoflex.schema import Schema
+from dicoflex.table.encoding import Encoding, Values
+from dicoflex.table.schema import Schema
 
 Needs = Literal["gradients", "predictions", "labels"]
 

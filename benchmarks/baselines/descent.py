@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from baselines.base import Clock, Problem
 from baselines.distance import Distance
-from dicoflex.encoding import Values
+from dicoflex.table.encoding import Values
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from baselines.base import Answers, Clock, Needs, Problem, answer_in_batches
-from dicoflex.encoding import Values
 from dicoflex.errors import DataError
+from dicoflex.table.encoding import Values
 
 OUTCOME = "outcome"
 MOST_DECIMALS = 4

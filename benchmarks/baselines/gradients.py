@@ -15,8 +15,8 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import Pipeline
 from torch import Tensor, nn
 
-from dicoflex.encoding import Encoding, Values
 from dicoflex.errors import BlackBoxError
+from dicoflex.table.encoding import Encoding, Values
 
 Matrix = NDArray[np.float64]
 

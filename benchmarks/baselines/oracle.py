@@ -12,8 +12,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from baselines.base import Answers, Clock, Needs, Problem, answer_in_batches
-from dicoflex.encoding import Values
 from dicoflex.neighbours import Pool, nearest
+from dicoflex.table.encoding import Values
 
 
 @dataclass

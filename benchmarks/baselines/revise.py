@@ -16,7 +16,7 @@ from torch import Tensor
 from baselines.base import Answers, Clock, Needs, Problem, answer_in_batches
 from baselines.descent import Descent, Schedule, cross_entropy
 from baselines.vae import PlainVae, trained
-from dicoflex.encoding import Values
+from dicoflex.table.encoding import Values
 
 
 @dataclass

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from baselines.base import Answers, Clock, Needs, Problem, answer_in_batches
 from baselines.descent import Descent, Schedule, hinge
 from baselines.vae import Layout, Vae, trained
-from dicoflex.encoding import Values
+from dicoflex.table.encoding import Values
 
 
 class TokenVae(Vae):

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from baselines.base import Clock, Problem, one_thread
-from dicoflex.encoding import Encoding
+from dicoflex.table.encoding import Encoding
 
 LEAST_LOG_DEVIATION = -4.0  # a number that is reproduced exactly would have no finite likelihood
 

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from dicoflex import __version__
-from dicoflex.files import write_text
-from dicoflex.progress import Progress
+from dicoflex.runtime.progress import Progress
+from dicoflex.runtime.whole_files import write_text
 
 DIGITS = 7
 MODELS = "models"

@@ -15,9 +15,9 @@ from typing import Any, Protocol
 import torch
 from matplotlib.figure import Figure
 
-from dicoflex.bench import SCRIPTS
+from dicoflex.cli.benchmarks import SCRIPTS
 from dicoflex.errors import UserError, named
-from dicoflex.files import replacing, write_text
+from dicoflex.runtime.whole_files import replacing, write_text
 from experiments import (
     ablation,
     comparison,

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dicoflex.errors import DataError
-from dicoflex.files import write_text
+from dicoflex.runtime.whole_files import write_text
 
 FILE = Path(__file__).with_name("paper_figures.json")
 SCORES = (

@@ -26,9 +26,9 @@ from numpy.typing import NDArray
 
 from baselines import BASELINES
 from dicoflex import DiCoFlex, Schema, metrics
-from dicoflex.encoding import Encoding
 from dicoflex.generators.base import Context
-from dicoflex.streams import row_keys
+from dicoflex.runtime.randomness import row_keys
+from dicoflex.table.encoding import Encoding
 from experiments.cells import Cell, Options, Result, merged
 from experiments.methods import explainer
 from experiments.pages import Finding, canvas, colour, head, number, table

@@ -21,10 +21,10 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dicoflex.answers.counterfactuals import Counterfactuals
     from dicoflex.constraints import Constraints, delta, per_unit, relative
-    from dicoflex.counterfactuals import Counterfactuals
     from dicoflex.explainer import DiCoFlex, load
-    from dicoflex.schema import Feature, Kind, Schema
+    from dicoflex.table.schema import Feature, Kind, Schema
 
 __version__ = version("dicoflex")
 
@@ -34,12 +34,12 @@ _HOME = {
     "delta": "constraints",
     "per_unit": "constraints",
     "relative": "constraints",
-    "Counterfactuals": "counterfactuals",
+    "Counterfactuals": "answers.counterfactuals",
     "DiCoFlex": "explainer",
     "load": "explainer",
-    "Feature": "schema",
-    "Kind": "schema",
-    "Schema": "schema",
+    "Feature": "table.schema",
+    "Kind": "table.schema",
+    "Schema": "table.schema",
 }
 
 

@@ -19,12 +19,13 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from dicoflex import datasets, report
-from dicoflex.counterfactuals import Counterfactuals
+from dicoflex import datasets
+from dicoflex.answers.counterfactuals import Counterfactuals
 from dicoflex.datasets import Dataset
 from dicoflex.errors import UserError
 from dicoflex.explainer import DiCoFlex
-from dicoflex.files import write_text
+from dicoflex.runtime.whole_files import write_text
+from dicoflex.views import report
 
 ROWS, SECONDS, ANSWERS = 15_000, 40.0, 3
 REPORT, MODEL, PEOPLE = "report.html", "income.dicoflex", "people.csv"

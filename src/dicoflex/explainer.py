@@ -17,26 +17,27 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 from sklearn.base import BaseEstimator
 
-from dicoflex import asking, model_file
-from dicoflex.asking import Query
-from dicoflex.black_box import BlackBox, check_labels
+from dicoflex import model_file
+from dicoflex.answers import query as asking
+from dicoflex.answers.counterfactuals import Counterfactuals
+from dicoflex.answers.draws import Draws, Terms, draw
+from dicoflex.answers.query import Query
+from dicoflex.answers.selection import select
 from dicoflex.constraints import Constraints
-from dicoflex.counterfactuals import Counterfactuals
-from dicoflex.encoding import Encoding, Kept, Values
 from dicoflex.errors import BlackBoxError, DataError, ModelFileError, NotFittedError, QueryError, SettingError, named
-from dicoflex.fitting import FitConfig, Fitted, Setting, fit_judged, fit_plain, take_rows
 from dicoflex.generators import GENERATORS, get
 from dicoflex.generators.base import Context, GeneratorConfig, Table
-from dicoflex.limits import Limits
-from dicoflex.progress import Progress
-from dicoflex.sampling import Draws, Terms, draw
-from dicoflex.schema import Schema, check_frame
-from dicoflex.selection import select
-from dicoflex.streams import row_keys
-from dicoflex.surrogate import Surrogate
-from dicoflex.surrogate import restore as restore_surrogate
-from dicoflex.teacher import Conditions
-from dicoflex.training import TrainingConfig, pick_device
+from dicoflex.learning.black_box import BlackBox, check_labels
+from dicoflex.learning.fitting import FitConfig, Fitted, Setting, fit_judged, fit_plain, take_rows
+from dicoflex.learning.pairs import Conditions
+from dicoflex.learning.stand_in import Surrogate
+from dicoflex.learning.stand_in import restore as restore_surrogate
+from dicoflex.learning.training import TrainingConfig, pick_device
+from dicoflex.limits.limits import Limits
+from dicoflex.runtime.progress import Progress
+from dicoflex.runtime.randomness import row_keys
+from dicoflex.table.encoding import Encoding, Kept, Values
+from dicoflex.table.schema import Schema, check_frame
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

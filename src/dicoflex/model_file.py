@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicoflex.errors import ModelFileError
-from dicoflex.files import replacing
+from dicoflex.runtime.whole_files import replacing
 
 FORMAT = "dicoflex-model"
 VERSION = 1

@@ -28,8 +28,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from dicoflex.encoding import Parts
-from dicoflex.parallel import in_threads
+from dicoflex.runtime.threads import in_threads
+from dicoflex.table.encoding import Parts
 
 MISMATCH = 2.0
 BLOCK = 2**15

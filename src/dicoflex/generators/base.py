@@ -13,8 +13,8 @@ import torch
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
-from dicoflex.encoding import Encoding, Values
-from dicoflex.limits import Limits
+from dicoflex.limits.limits import Limits
+from dicoflex.table.encoding import Encoding, Values
 
 
 class GeneratorConfig(BaseModel):
@@ -106,7 +106,7 @@ class Generator(Protocol):
 
         With them their log densities (len(context), n) where the sampler knows them without further work, else None.
 
-        `keys` (one per entry) is all the randomness there is, by way of `dicoflex.streams`; an entry's draws depend
+        `keys` (one per entry) is all the randomness there is, by way of `runtime.randomness`; an entry's draws depend
         on its own key and context alone, never on its neighbours in the batch. Under limits a draw obeys as far as
         the generator can see to it; the caller drops what still breaks one. Log densities are then those of the
         restricted steps.

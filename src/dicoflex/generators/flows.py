@@ -60,11 +60,11 @@ from zuko.flows.coupling import GeneralCouplingTransform
 from zuko.lazy import Flow, LazyTransform, UnconditionalTransform
 from zuko.transforms import AdditiveTransform, MonotonicAffineTransform
 
-from dicoflex.encoding import Encoding, Values
 from dicoflex.errors import ModelFileError, named
 from dicoflex.generators.base import Context, GeneratorConfig, Table
-from dicoflex.limits import Limits
-from dicoflex.streams import uniforms
+from dicoflex.limits.limits import Limits
+from dicoflex.runtime.randomness import uniforms
+from dicoflex.table.encoding import Encoding, Values
 
 LOG_SLOPE = log(1e-3)
 BLOCK = 2**16

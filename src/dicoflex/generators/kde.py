@@ -23,13 +23,13 @@ from numpy.typing import NDArray
 from pydantic import Field
 from scipy.special import logsumexp, ndtri
 
-from dicoflex.encoding import Encoding, Values
 from dicoflex.errors import ModelFileError, named
 from dicoflex.generators.base import Context, GeneratorConfig, Table
 from dicoflex.generators.flows import blocks, dequantise, settle
-from dicoflex.limits import Limits
+from dicoflex.limits.limits import Limits
 from dicoflex.neighbours import Pool, nearest
-from dicoflex.streams import uniforms
+from dicoflex.runtime.randomness import uniforms
+from dicoflex.table.encoding import Encoding, Values
 
 BLOCK = 4096
 START = 0.3

@@ -1,0 +1,1 @@
+"""From rows and a request to counterfactuals."""

@@ -1,0 +1,271 @@
+"""The result of `explain`: the counterfactuals, what is known of each, and the views of them."""
+
+from __future__ import annotations
+
+__all__ = ["Counterfactuals"]
+
+import io
+import json
+import math
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+import pandas as pd
+
+from dicoflex.answers.verification import verify
+from dicoflex.constraints import Constraints
+from dicoflex.errors import QueryError, named
+from dicoflex.runtime.whole_files import write_text
+from dicoflex.table.schema import Schema
+from dicoflex.views import plots, report
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+
+MAX_SHOWN = 10
+TEXT_WIDTH = 110
+
+Density = Callable[[pd.DataFrame], np.ndarray]
+PathLike = str | os.PathLike[str]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Counterfactuals:
+    """Counterfactuals for some queries.
+
+    queries: the rows explained.
+    frame: the counterfactuals, index (row, cf), with the columns and dtypes of the training rows.
+    info: on the same index target, log_density, n_changed, proximity, valid, and perhaps probability.
+    positions: for each row of `frame` the position of its query in `queries`, as index labels may repeat.
+    shortfall: the queries that got fewer than asked for: row, wanted, got, reason.
+    settings: what was asked for and by which model, ready for JSON.
+    density: for a query's position, the log density of rows as its counterfactuals.
+    constraints: what every counterfactual was bound by.
+
+    >>> queries = pd.DataFrame({"age": [31, 52], "job": ["clerk", "nurse"]})
+    >>> index = pd.MultiIndex.from_tuples([(0, 0), (0, 1), (1, 0)], names=["row", "cf"])
+    >>> frame = pd.DataFrame({"age": [31, 40, 52], "job": ["nurse", "clerk", "clerk"]}, index=index)
+    >>> info = pd.DataFrame({"target": "yes", "log_density": [-1.0, -2.5, -1.2], "n_changed": 1,
+    ...                      "proximity": 0.5, "valid": pd.array([True] * 3)}, index=index)
+    >>> shortfall = pd.DataFrame(columns=["row", "wanted", "got", "reason"])
+    >>> cfs = Counterfactuals(queries, frame, info, np.array([0, 0, 1]), shortfall, Schema.infer(queries), {"n": 2})
+    >>> cfs
+    Counterfactuals(3 for 2 queries)
+    >>> print(cfs.changes().to_string(index=False))
+     row  cf feature before after
+       0   0     job  clerk nurse
+       0   1     age     31    40
+       1   0     job  nurse clerk
+    """
+
+    queries: pd.DataFrame
+    frame: pd.DataFrame
+    info: pd.DataFrame
+    positions: np.ndarray
+    shortfall: pd.DataFrame
+    schema: Schema
+    settings: dict[str, Any]
+    density: Callable[[int], Density] | None = None
+    constraints: Constraints = field(default_factory=Constraints)
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    def __repr__(self) -> str:
+        count = len(self.queries)
+        return f"Counterfactuals({len(self)} for {count} {'query' if count == 1 else 'queries'})"
+
+    def changes(self) -> pd.DataFrame:
+        """Every cell in which a counterfactual differs from its query: row, cf, feature, before, after."""
+        before, after = self.queries.iloc[self.positions], self.frame
+        rows, columns = np.nonzero(report.differences(before, after))
+        old, new = (_picked(frame, rows, columns) for frame in (before, after))
+        names = np.empty(len(self.schema), dtype=object)
+        names[:] = self.schema.names
+        return pd.DataFrame(
+            {
+                "row": before.index.to_flat_index().take(rows),
+                "cf": after.index.get_level_values("cf").take(rows),
+                "feature": names[columns],
+                "before": pd.Series(old, dtype=object),
+                "after": pd.Series(new, dtype=object),
+            }
+        )
+
+    def verify(self) -> pd.DataFrame:
+        """Every constraint checked again on every counterfactual, from the shown values: row, cf, constraint, holds.
+
+        The check shares no code with the sampler.
+        """
+        return verify(self.queries, self.frame, self.positions, self.constraints, self.schema)
+
+    def cards(self, *, most: int | None = None, pictures: bool = False) -> list[report.Card]:
+        """What `report` renders, one plain dict per query; at most `most`, with a picture each if asked."""
+        shown = range(len(self.queries))[:most]
+        cards = self._cards(shown)
+        for i, card in zip(shown, cards, strict=True):
+            if pictures and card["answers"]:
+                card["picture"] = plots.to_png(self._figure(i, card), dpi=report.PICTURE_DPI)
+        return cards
+
+    def plot(self, row: Any = None, *, position: int | None = None) -> Figure:
+        """A figure of one query's changes; for two number features, a map with the density.
+
+        row: the query's index label, by default the first query; position: its place, where labels repeat.
+        """
+        place = self._place(row, position)
+        return self._figure(place, self._cards([place])[0])
+
+    @overload
+    def to_json(self, path: None = None) -> str: ...
+    @overload
+    def to_json(self, path: PathLike) -> None: ...
+    def to_json(self, path: PathLike | None = None) -> str | None:
+        """Everything but the density as JSON text, or written to `path`; missing and infinite numbers are null."""
+        text = json.dumps(_jsonable(self._record()), indent=2, ensure_ascii=False, allow_nan=False)
+        return _delivered(text + "\n", path)
+
+    @overload
+    def to_html(self, path: None = None, *, title: str = ..., pictures: bool = ...) -> str: ...
+    @overload
+    def to_html(self, path: PathLike, *, title: str = ..., pictures: bool = ...) -> None: ...
+    def to_html(
+        self, path: PathLike | None = None, *, title: str = "Counterfactuals", pictures: bool = False
+    ) -> str | None:
+        """A standalone page as text, or written to `path`; `pictures` adds the plot of every query."""
+        return _delivered(report.to_html_page(self.cards(pictures=pictures), title=title), path)
+
+    @overload
+    def to_csv(self, path: None = None) -> str: ...
+    @overload
+    def to_csv(self, path: PathLike) -> None: ...
+    def to_csv(self, path: PathLike | None = None) -> str | None:
+        """The frame with the columns of `info` as CSV text, or written to `path`.
+
+        A column of `info` that is named like a feature gets `info_` before its name.
+        """
+        taken = set(self.frame.columns)
+        info = self.info.rename(columns={name: f"info_{name}" for name in self.info.columns if name in taken})
+        return _delivered(pd.concat([self.frame, info], axis=1).to_csv(lineterminator="\n"), path)
+
+    def _repr_html_(self) -> str:
+        return report.to_html_fragment(self.cards(most=MAX_SHOWN), hidden=self._hidden)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield self._view()
+
+    def __str__(self) -> str:
+        from rich.console import Console
+
+        console = Console(file=io.StringIO(), width=TEXT_WIDTH, color_system=None, force_jupyter=False)
+        with console.capture() as capture:
+            console.print(self._view())
+        return "\n".join(line.rstrip() for line in capture.get().splitlines())
+
+    def _view(self) -> RenderableType:
+        return report.to_rich(self.cards(most=MAX_SHOWN), hidden=self._hidden)
+
+    @property
+    def _hidden(self) -> int:
+        return max(0, len(self.queries) - MAX_SHOWN)
+
+    def _cards(self, only: Sequence[int]) -> list[report.Card]:
+        return report.cards(
+            self.queries,
+            self.frame,
+            info=self.info,
+            positions=self.positions,
+            shortfall=self.shortfall,
+            schema=self.schema,
+            settings=self.settings,
+            only=only,
+        )
+
+    def _figure(self, place: int, card: report.Card) -> Figure:
+        numbers = [feature.is_number for feature in self.schema.features]
+        if len(numbers) != 2 or not all(numbers):
+            return plots.plot_changes(card)
+        return plots.plot_map(
+            self.queries.iloc[[place]],
+            self.frame.iloc[np.flatnonzero(self.positions == place)],
+            schema=self.schema,
+            title=f"row {card['heading']} → {card['target']}",
+            density=None if self.density is None else self.density(place),
+        )
+
+    def _place(self, row: Any, position: int | None) -> int:
+        """The position of the query that a caller means."""
+        count = len(self.queries)
+        if count == 0:
+            raise QueryError("there is no query to plot: the result was made for zero rows")
+        if position is not None:
+            if not 0 <= position < count:
+                raise QueryError(f"position {position} is outside the {count} queries; use 0 to {count - 1}")
+            return position
+        if row is None:
+            return 0
+        found = [i for i, label in enumerate(self.queries.index) if label == row]
+        if not found:
+            raise QueryError(named("row", row, self.queries.index))
+        if len(found) > 1:
+            raise QueryError(f"row {row!r} names {len(found)} queries; choose one by position={found[0]} or {found[1]}")
+        return found[0]
+
+    def _record(self) -> dict[str, Any]:
+        """Everything but the density as nested dicts and lists, with values as the frames hold them."""
+        names = report.labels(self.schema)
+        values = [dict(zip(names, row, strict=True)) for row in report.rows(self.queries)]
+        queries: list[dict[str, Any]] = [
+            {"row": label, "values": own, "counterfactuals": []}
+            for label, own in zip(self.queries.index, values, strict=True)
+        ]
+        for place, answer in zip(self.positions.tolist(), self._answers(names), strict=True):
+            queries[place]["counterfactuals"].append(answer)
+        return {
+            "settings": self.settings,
+            "queries": queries,
+            "shortfall": self.shortfall.to_dict("records"),
+            "verdicts": self.verify().to_dict("records"),
+        }
+
+    def _answers(self, names: list[str]) -> Iterator[dict[str, Any]]:
+        before, after = report.rows(self.queries), report.rows(self.frame)
+        different = report.differences(self.queries.iloc[self.positions], self.frame)
+        info = [dict(zip(map(str, self.info.columns), row, strict=True)) for row in report.rows(self.info)]
+        for i, cf in enumerate(self.frame.index.get_level_values("cf")):
+            old, new = before[self.positions[i]], after[i]
+            changes = [{"feature": names[j], "before": old[j], "after": new[j]} for j in np.flatnonzero(different[i])]
+            yield {"cf": cf, "values": dict(zip(names, new, strict=True)), "changes": changes, "info": info[i]}
+
+
+def _picked(frame: pd.DataFrame, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """The cells at (rows, columns) as Python objects, gathered one column at a time."""
+    picked = np.empty(len(rows), dtype=object)
+    for j in np.unique(columns):
+        here = columns == j
+        picked[here] = frame.iloc[rows[here], j].astype(object).to_numpy()
+    return picked
+
+
+def _jsonable(value: Any) -> Any:
+    """A value that strict JSON can hold: missing and infinite numbers become None, odd labels text."""
+    if isinstance(value, Mapping):
+        return {str(key): _jsonable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | np.ndarray):
+        return [_jsonable(item) for item in value]
+    value = value.item() if isinstance(value, np.generic) else value
+    if value is None or value is pd.NaT or value is pd.NA or (isinstance(value, float) and not math.isfinite(value)):
+        return None
+    return value if isinstance(value, str | bool | int | float) else str(value)
+
+
+def _delivered(text: str, path: PathLike | None) -> str | None:
+    """The text itself, or None after it was written to `path`, where a half-written file is never seen."""
+    if path is None:
+        return text
+    write_text(path, text)
+    return None

@@ -1,0 +1,265 @@
+"""Drawing: distinct rows from a density, the doubtful ones dropped, in rounds of bounded work."""
+
+from __future__ import annotations
+
+__all__ = ["Draws", "Terms", "Verdict", "draw"]
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from enum import IntEnum
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from dicoflex.generators.base import Context, Generator
+from dicoflex.limits.limits import Limits
+from dicoflex.runtime.randomness import GOLDEN, row_keys
+from dicoflex.runtime.threads import one_blas_thread
+from dicoflex.table.encoding import Encoding, Values
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+MOST_ROUNDS = 6
+MOST_BLOCKS = 4
+CHUNK_CELLS = 6_000_000
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a draw must be, besides different from the query.
+
+    doubt: encoded rows, their targets and how many rows each query has, to the probability that the stand-in gives the
+    target; None to drop nothing.
+    floor: per query, the least such probability. unlikely: the share of the draws that a query gets at once, the least
+    likely ones, that is left out. known: sorted keys of rows that a draw may not equal. limits: what constraints allow,
+    per query. scored: whether log densities are wanted.
+    """
+
+    doubt: Callable[[Values, Ints, int], Floats] | None
+    floor: Floats
+    unlikely: float = 0.0
+    known: NDArray[np.uint64] | None = None
+    limits: Limits | None = None
+    scored: bool = True
+
+    def take(self, index: NDArray[np.int64] | slice) -> Terms:
+        """The terms of the queries at `index`."""
+        return replace(self, floor=self.floor[index], limits=None if self.limits is None else self.limits.take(index))
+
+
+class Verdict(IntEnum):
+    """What the terms say of a draw; a query is served in this order, and never with the last."""
+
+    GOOD = 0
+    UNLIKELY = 1
+    REPEAT = 2
+    DOUBTFUL = 3
+    REFUSED = 4
+
+
+@dataclass(frozen=True)
+class Draws:
+    """Rows drawn, query by query in the order drawn.
+
+    query: which query each row belongs to. key: the row's hash. probability: what the stand-in gives the target, NaN
+    where none was asked. verdict: what the terms say of the row, as a number of `Verdict`.
+    """
+
+    values: Values
+    query: Ints
+    key: NDArray[np.uint64]
+    log_density: Floats
+    probability: Floats
+    verdict: NDArray[np.int8]
+
+    def take(self, index: NDArray[np.int64] | NDArray[np.bool_]) -> Draws:
+        """The rows at `index`."""
+        return Draws(*(getattr(self, field.name)[index] for field in fields(self)))
+
+    @staticmethod
+    def join(parts: list[Draws]) -> Draws:
+        """All rows of `parts`."""
+        if len(parts) == 1:
+            return parts[0]
+        return Draws(*(np.concatenate([getattr(p, field.name) for p in parts]) for field in fields(Draws)))
+
+    def of(self, queries: Ints) -> Draws:
+        """The same rows, their queries renamed: what was number i is now `queries[i]`."""
+        return replace(self, query=queries[self.query])
+
+    def without_repeats(self) -> Draws:
+        """The rows that no earlier row of the same query equals."""
+        return self.take(~_repeats(self.key, self.query))
+
+
+def draw(
+    generator: Generator,
+    encoding: Encoding,
+    context: Context,
+    keys: NDArray[np.uint64],
+    n: int,
+    terms: Terms,
+    *,
+    enough: int | None = None,
+) -> Draws:
+    """`n` rows for each entry of `context`: distinct, none equal to its query, sure ones first.
+
+    A query that is short after a round of draws gets further rounds, at most six in all. What then lacks is made up
+    with repeats and then with doubtful rows. Where a number is `enough`, no rounds are made for more, nothing is made
+    up, and there are at most `n`, which the first round draws. A query whose draws all equal it, or a known row, has
+    none. Every query's rows depend on its own draws alone, so batching does not matter.
+    """
+    size = max(1, CHUNK_CELLS // (2 * n * len(encoding.schema)))
+    parts = []
+    with one_blas_thread():
+        for low in range(0, len(context), size):
+            at = slice(low, low + size)
+            part = _draw_chunk(generator, encoding, context.take(at), keys[at], n, terms.take(at), enough)
+            parts.append(part.of(np.arange(low, low + len(keys[at]))))
+    return Draws.join(parts)
+
+
+def _draw_chunk(
+    generator: Generator,
+    encoding: Encoding,
+    context: Context,
+    keys: NDArray[np.uint64],
+    n: int,
+    terms: Terms,
+    enough: int | None,
+) -> Draws:
+    spare = n // 2 if terms.doubt is not None else n // 4
+    first = n + max(8, spare) if enough is None else n
+    goal = n if enough is None else enough
+    block = max(8, -(-2 * n // MOST_BLOCKS))
+    waiting = np.arange(len(context))
+    parts = [_round(generator, encoding, context, keys, waiting, first, 0, terms)]
+    drawn = np.full(len(context), first)
+    for round_number in range(1, MOST_ROUNDS):
+        # A density with few likely rows would go on for ever: after half of the rounds unlikely ones will do.
+        worst = Verdict.GOOD if 2 * round_number <= MOST_ROUNDS else Verdict.UNLIKELY
+        have = np.sum([np.bincount(p.query[p.verdict <= worst], minlength=len(context)) for p in parts], axis=0)
+        waiting = waiting[have[waiting] < goal]
+        if len(waiting) == 0:
+            break
+        blocks = _more(goal - have[waiting], have[waiting], drawn[waiting], block)
+        number = np.concatenate([np.arange(count) for count in blocks])
+        many = np.repeat(waiting, blocks)
+        fresh = _round(generator, encoding, context, keys, many, block, first + number * block, terms)
+        parts.append(_mark_repeats(fresh, parts))
+        drawn[waiting] += blocks * block
+        first += MOST_BLOCKS * block
+    return _settle(Draws.join(parts), len(context), n, exact=enough is None)
+
+
+def _more(lacks: Ints, have: Ints, drawn: Ints, block: int) -> Ints:
+    """How many blocks of draws each query gets next: what it lacks at the rate so far, and half as many again.
+
+    A query's number depends on its own draws alone, and its next round starts at the same place of its stream whatever
+    that number is, so batching does not matter.
+    """
+    wanted = 1.5 * lacks * drawn / np.maximum(have, 1)
+    blocks: Ints = np.minimum(np.ceil(wanted / block), MOST_BLOCKS).astype(np.int64)
+    return blocks
+
+
+def _round(
+    generator: Generator,
+    encoding: Encoding,
+    context: Context,
+    keys: NDArray[np.uint64],
+    waiting: Ints,
+    count: int,
+    first: int | Ints,
+    terms: Terms,
+) -> Draws:
+    """One round for the queries `waiting`, judged: `count` draws each; a query that stands there again gets others."""
+    part = context.take(waiting)
+    limits = None if terms.limits is None else terms.limits.take(waiting)
+    values, log_density = generator.sample(part, count, keys[waiting], first, limits)
+    query = np.repeat(waiting, count)
+    rows, fine = encoding.finish(values, part.query, part.frozen)
+    if log_density is None:
+        log_density = _scores(generator, part, rows) if terms.scored else np.full(len(rows), np.nan)
+    key = row_keys(rows, 0)
+    if terms.limits is not None:
+        fine &= ~terms.limits.broken(rows, np.repeat(part.query, count, axis=0), query)
+    if terms.known is not None:
+        fine &= ~_member(key, terms.known)
+    density = log_density.reshape(len(waiting), count)
+    usual = np.ones(len(rows), dtype=bool)
+    if terms.unlikely > 0:
+        usual = (density >= np.quantile(density, terms.unlikely, axis=1, keepdims=True)).reshape(-1)
+    verdict = np.where(usual, Verdict.GOOD, Verdict.UNLIKELY).astype(np.int8)
+    probability = np.full(len(rows), np.nan)
+    if terms.doubt is not None:
+        probability = terms.doubt(rows, context.target[query], count)
+        verdict[probability < terms.floor[query]] = Verdict.DOUBTFUL
+    verdict[~fine] = Verdict.REFUSED
+    return _mark_repeats(Draws(rows, query, key, density.reshape(-1), probability, verdict), [])
+
+
+def _scores(generator: Generator, context: Context, rows: Values) -> Floats:
+    """The log densities of equally many rows per entry of `context`."""
+    each = len(rows) // len(context)
+    parts = [
+        generator.log_prob(context.take(slice(i, i + 1)).repeat(each), rows[i * each : (i + 1) * each])
+        for i in range(len(context))
+    ]
+    return np.concatenate(parts)
+
+
+def _member(keys: NDArray[np.uint64], known: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    if len(known) == 0:
+        return np.zeros(len(keys), dtype=bool)
+    at = np.minimum(np.searchsorted(known, keys), len(known) - 1)
+    found: NDArray[np.bool_] = known[at] == keys
+    return found
+
+
+def _mark_repeats(draws: Draws, earlier: list[Draws]) -> Draws:
+    """The draws with every row marked that one before it, of the same query, equals, unless it is worse anyway."""
+    key = np.concatenate([*(part.key for part in earlier), draws.key])
+    query = np.concatenate([*(part.query for part in earlier), draws.query])
+    repeat = _repeats(key, query)[len(key) - len(draws.key) :]
+    return replace(draws, verdict=np.where(repeat, np.maximum(draws.verdict, np.int8(Verdict.REPEAT)), draws.verdict))
+
+
+def _repeats(key: NDArray[np.uint64], query: Ints) -> NDArray[np.bool_]:
+    """Which rows equal one before them of the same query."""
+    # Rows of one query have one number taken from their keys, so equal ones stay equal; those of two differ.
+    repeat = np.empty(len(key), dtype=bool)
+    _seen_before(key - query.astype(np.uint64) * GOLDEN, repeat)
+    return repeat
+
+
+@numba.njit(cache=True)
+def _seen_before(keys, seen):  # type: ignore[no-untyped-def]
+    """Mark keys that stand further ahead already, by a table with open addressing."""
+    size = 4
+    while size < 2 * len(keys):
+        size *= 2
+    table, taken = np.empty(size, dtype=np.uint64), np.zeros(size, dtype=np.bool_)
+    for i in range(len(keys)):
+        at = np.int64((keys[i] ^ (keys[i] >> np.uint64(32))) & np.uint64(size - 1))
+        while taken[at] and table[at] != keys[i]:
+            at = (at + 1) & (size - 1)
+        seen[i] = taken[at]
+        table[at], taken[at] = keys[i], True
+
+
+def _settle(draws: Draws, n_queries: int, n: int, *, exact: bool) -> Draws:
+    """The first `n` per query in the order of the verdicts; without `exact`, distinct and undoubted rows only."""
+    able = np.flatnonzero(draws.verdict <= (Verdict.DOUBTFUL if exact else Verdict.UNLIKELY))
+    turn = draws.query[able] * len(Verdict) + draws.verdict[able]
+    # Stable sorts of short numbers take one pass.
+    order = np.argsort(turn.astype(np.uint16 if n_queries * len(Verdict) < 2**16 else np.int64), kind="stable")
+    query = draws.query[able[order]]
+    start = np.searchsorted(query, np.arange(n_queries + 1))
+    rank = np.arange(len(order)) - start[query]
+    have = np.diff(start)
+    if not exact or (have >= n).all():
+        return draws.take(able[order[rank < n]])
+    index = [able[order[start[i] + np.arange(n) % have[i]]] for i in np.flatnonzero(have)]
+    return draws.take(np.concatenate(index) if index else np.zeros(0, dtype=np.int64))

@@ -1,0 +1,293 @@
+"""The certificate: every answer checked against its query, its constraints and its schema, from decoded values.
+
+Plain Python on the values of the frames, one cell after another; it shares nothing with the code that draws. What
+each constraint means is said in `dicoflex.constraints.statement` and `dicoflex.constraints.rules`.
+"""
+
+from __future__ import annotations
+
+__all__ = ["verify"]
+
+import math
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dicoflex.constraints import Constraints, rules
+from dicoflex.constraints.rules import is_missing
+from dicoflex.constraints.statement import PerUnit, Range, Single
+from dicoflex.table.schema import Feature, Kind, Schema, dtype_of
+
+ROUNDING = 1e-14  # of limits that are calculated from the query, as a share of their size
+STEP_ROUNDING = 1e-6
+COST_ROUNDING = 1e-9
+
+Row = dict[Any, Any]
+
+
+def verify(
+    queries: pd.DataFrame,
+    frame: pd.DataFrame,
+    positions: Sequence[int] | np.ndarray,
+    constraints: Constraints,
+    schema: Schema,
+    *,
+    frozen: Sequence[Any] = (),
+) -> pd.DataFrame:
+    """Whether each answer obeys each constraint: a frame with the columns row, cf, constraint, holds.
+
+    queries: the rows explained; frame: the answers, index (row, cf); positions: the place of each answer's query.
+    frozen: features that may not change besides those of `constraints`. The line "schema" says that the columns and
+    dtypes are the query's, and every changed value is one that the schema knows.
+
+    >>> queries = pd.DataFrame({"age": [30], "hours": [40]})
+    >>> index = pd.MultiIndex.from_tuples([(0, 0)], names=["row", "cf"])
+    >>> answers = pd.DataFrame({"age": [29], "hours": [45]}, index=index)
+    >>> schema = Schema.infer(pd.DataFrame({"age": [20, 60], "hours": [10, 60]}))
+    >>> wish = Constraints(increase=["age"], ranges={"hours": (20, 50)})
+    >>> print(verify(queries, answers, [0], wish, schema).to_string(index=False))
+     row  cf           constraint  holds
+       0   0 range hours 20 to 50   True
+       0   0         increase age  False
+       0   0               schema   True
+    """
+    wanted = constraints.merge(Constraints(frozen=list(dict.fromkeys(frozen))))
+    checks = _checks(wanted, schema)
+    # A column that an answer lacks counts as missing in it.
+    before, after = _rows(queries), _rows(frame.reindex(columns=queries.columns))
+    typed = _same_types(queries, frame)
+    holds = [_verdicts(checks, before[place], row, typed) for place, row in zip(positions, after, strict=True)]
+    labels = [label for label, _ in checks]
+    return pd.DataFrame(
+        {
+            "row": frame.index.get_level_values(0).repeat(len(labels)),
+            "cf": frame.index.get_level_values(1).repeat(len(labels)),
+            "constraint": pd.Series(labels * len(after), dtype="str"),
+            "holds": np.array(holds, dtype=bool).reshape(-1),
+        }
+    )
+
+
+class _Pair:
+    """A query and an answer to it; `changed` are the features in which they differ."""
+
+    def __init__(self, query: Row, answer: Row, *, typed: bool) -> None:
+        self.query, self.answer, self.typed = query, answer, typed
+        self.changed = {name for name in query if name in answer and not _same(query[name], answer[name])}
+
+
+Check = Callable[[_Pair], bool]
+
+
+def _verdicts(checks: list[tuple[str, Check]], query: Row, answer: Row, typed: bool) -> list[bool]:
+    pair = _Pair(query, answer, typed=typed)
+    return [check(pair) for _, check in checks]
+
+
+def _checks(constraints: Constraints, schema: Schema) -> list[tuple[str, Check]]:
+    """A check per single constraint, with its label; ranges and rules in the order in which the set names them."""
+    limits = [(name, one) for name, ranges in constraints.ranges.items() for one in ranges]
+    kinds: dict[str, list[Check]] = {"ranges": [_range(n, one, strict=constraints.strict) for n, one in limits]}
+    kinds["rules"] = [_rule(rule, schema) for rule in constraints.parsed_rules]
+    found = []
+    for single in constraints.singles():
+        if single.kind in ("cost", "strict"):  # weights and a manner of reading, met or not through the others
+            continue
+        check = kinds[single.kind].pop(0) if single.kind in kinds else _check(single, constraints, schema)
+        found.append((single.label, check))
+    return [*found, ("schema", _fits(schema))]
+
+
+def _check(single: Single, constraints: Constraints, schema: Schema) -> Check:
+    name, strict = single.feature, constraints.strict
+    match single.kind:
+        case "frozen":
+            return lambda pair: _identical(pair.query[name], pair.answer[name])
+        case "increase" | "decrease":
+            return _direction(schema[name], up=single.kind == "increase")
+        case "allowed":
+            return _listed(schema[name], constraints.allowed[name], wanted=True, strict=strict)
+        case "forbidden":
+            return _listed(schema[name], constraints.forbidden[name], wanted=False, strict=strict)
+        case "transitions":
+            return _transition(schema[name], constraints.transitions[name])
+        case "steps":
+            return _step(schema[name], constraints.steps[name])
+        case "max_changes":
+            return lambda pair: len(pair.changed) <= (constraints.max_changes or 0)
+        case _:
+            return lambda pair: _cost(pair, constraints) <= (constraints.max_cost or 0.0) + COST_ROUNDING
+
+
+# -- one check per kind ------------------------------------------------------------------------------------------
+
+
+def _range(name: Any, limits: Range, *, strict: bool) -> Check:
+    def holds(pair: _Pair) -> bool:
+        query, answer = pair.query[name], pair.answer[name]
+        if name not in pair.changed and (not strict or (limits.kind != "absolute" and is_missing(query))):
+            return True
+        if is_missing(answer) or (limits.kind != "absolute" and is_missing(query)):
+            return False
+        low, high = _ends(limits, query)
+        return bool(low <= answer <= high)
+
+    return holds
+
+
+def _ends(limits: Range, query: Any) -> tuple[float, float]:
+    """The least and the greatest value that the limits let through for a query."""
+    low = -math.inf if limits.low is None else limits.low
+    high = math.inf if limits.high is None else limits.high
+    if limits.kind == "absolute":
+        return low, high
+    unit = abs(float(query)) if limits.kind == "relative" else 1.0
+    # An open end stays open also where the query is 0.
+    low, high = (query + end * unit if math.isfinite(end) else end for end in (low, high))
+    slack = [ROUNDING * max(abs(float(query)), abs(end)) if math.isfinite(end) else 0.0 for end in (low, high)]
+    return low - slack[0], high + slack[1]
+
+
+def _direction(feature: Feature, *, up: bool) -> Check:
+    def holds(pair: _Pair) -> bool:
+        query, answer = pair.query[feature.name], pair.answer[feature.name]
+        if feature.name not in pair.changed:
+            return True
+        if is_missing(query) or is_missing(answer):
+            return False
+        before, after = _rank(feature, query), _rank(feature, answer)
+        return after > before if up else after < before
+
+    return holds
+
+
+def _rank(feature: Feature, value: Any) -> float:
+    """A number itself, or a level's place in the order; NaN, which is neither more nor less, for an unknown one."""
+    if feature.is_number:
+        return float(value)
+    return next((float(i) for i, level in enumerate(feature.levels) if _same(level, value)), math.nan)
+
+
+def _listed(feature: Feature, values: Sequence[Any], *, wanted: bool, strict: bool) -> Check:
+    known = [_stored(feature, value) for value in values]
+
+    def holds(pair: _Pair) -> bool:
+        if feature.name not in pair.changed and not strict:
+            return True
+        return any(_means(value, pair.answer[feature.name]) for value in known) == wanted
+
+    return holds
+
+
+def _transition(feature: Feature, moves: dict[Any, tuple[Any, ...]]) -> Check:
+    def holds(pair: _Pair) -> bool:
+        if feature.name not in pair.changed:
+            return True
+        query, answer = pair.query[feature.name], pair.answer[feature.name]
+        listed = [ends for origin, ends in moves.items() if _means(origin, query)]
+        return all(any(_means(end, answer) for end in ends) for ends in listed)
+
+    return holds
+
+
+def _step(feature: Feature, step: float) -> Check:
+    def holds(pair: _Pair) -> bool:
+        value = pair.answer[feature.name]
+        if feature.name not in pair.changed:
+            return True
+        if is_missing(value):
+            return False
+        nearest = round(value / step)
+        return abs(value / step - nearest) < STEP_ROUNDING or bool(_stored(feature, nearest * step) == value)
+
+    return holds
+
+
+def _cost(pair: _Pair, constraints: Constraints) -> float:
+    """What the changes of an answer cost; a value that appears or vanishes counts as one unit."""
+    total = 0.0
+    for name in pair.changed:
+        weight = constraints.cost.get(name, 0.0)
+        if isinstance(weight, PerUnit):
+            query, answer = pair.query[name], pair.answer[name]
+            units = 1.0 if is_missing(query) or is_missing(answer) else abs(float(answer) - float(query))
+            total += weight.weight * units
+        else:
+            total += weight
+    return total
+
+
+def _rule(rule: rules.Rule, schema: Schema) -> Check:
+    columns = {name: rules.resolve(name, schema.names) for name in rules.names(rule)}
+    orders = {name: schema[c].levels for name, c in columns.items() if schema[c].kind is Kind.ORDINAL}
+    return lambda pair: rules.evaluate(rule, {name: pair.answer[c] for name, c in columns.items()}, orders=orders)
+
+
+def _fits(schema: Schema) -> Check:
+    known = {feature.name: _known(feature) for feature in schema.features}
+    return lambda pair: pair.typed and all(known[name](pair.answer[name]) for name in pair.changed)
+
+
+def _known(feature: Feature) -> Callable[[Any], bool]:
+    """Whether the schema knows a value that the query does not have."""
+    whole = feature.is_whole
+    low, high = float(feature.minimum or 0.0), float(feature.maximum or 0.0)
+
+    def known(value: Any) -> bool:
+        if is_missing(value):
+            return feature.missing
+        if not feature.is_number:
+            return any(_same(level, value) for level in feature.levels)
+        return bool(low <= value <= high) and (not whole or float(value).is_integer())
+
+    return known
+
+
+# -- values ------------------------------------------------------------------------------------------------------
+
+
+def _rows(frame: pd.DataFrame) -> list[Row]:
+    """The rows as dicts of plain Python values."""
+    columns = [[_plain(value) for value in frame.iloc[:, j].astype(object)] for j in range(frame.shape[1])]
+    return [dict(zip(frame.columns, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _same_types(queries: pd.DataFrame, frame: pd.DataFrame) -> bool:
+    return list(queries.columns) == list(frame.columns) and list(queries.dtypes) == list(frame.dtypes)
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two values are one: missing equals missing, and 1, 1.0 and True are different levels."""
+    if type(one) is type(other) and isinstance(one, str | int | float) and one == other:
+        return True
+    return is_missing(one) and is_missing(other)
+
+
+def _identical(one: Any, other: Any) -> bool:
+    """Whether two values are one to the last bit, the sign of zero included."""
+    if isinstance(one, float) and isinstance(other, float) and not is_missing(one):
+        return struct.pack("<d", one) == struct.pack("<d", other)
+    return _same(one, other)
+
+
+def _means(listed: Any, value: Any) -> bool:
+    """Whether a listed value stands for `value`; None stands for missing, 1 also for 1.0 and True."""
+    if listed is None or is_missing(value):
+        return listed is None and is_missing(value)
+    return isinstance(listed, str) == isinstance(value, str) and bool(listed == value)
+
+
+def _stored(feature: Feature, value: Any) -> Any:
+    """A number as a column of the feature's dtype holds it: narrow floats round."""
+    if not feature.is_number or value is None:
+        return value
+    dtype = dtype_of(feature.dtype)
+    plain = getattr(dtype, "numpy_dtype", dtype)
+    return float(np.asarray(value, dtype=plain)) if np.issubdtype(plain, np.floating) else value

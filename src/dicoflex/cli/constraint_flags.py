@@ -1,0 +1,277 @@
+"""The words of the command line that state constraints, and what they mean for a table: its features and levels.
+
+--increase NAMES, --decrease NAMES   features, with commas between
+--range hours=20:50                  limits of the value; an end may be open, as in hours=20:
+--range income=-10%:+25%             limits of the change, in percent of the row's value
+--range age=+0:+5                    limits of the change itself: a limit with a plus makes it so
+--allow housing=own,rent             values that a changed feature may take; 'missing' stands for a missing one
+--forbid housing=rent                values that it may not take
+--transition degree=Master>PhD       where a value may go; degree=PhD> is nowhere
+--step loan=500                      a changed number is a multiple of this
+--cost move=5, --cost hours=0.5/unit what a change costs
+"""
+
+from __future__ import annotations
+
+__all__ = ["Flags", "constraints", "features", "matches", "number"]
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dicoflex.errors import QueryError, SettingError, named
+
+if TYPE_CHECKING:
+    from dicoflex.constraints import Constraints
+    from dicoflex.table.schema import Feature, Schema
+
+Words = Sequence[str]
+
+FORMS = {
+    "--range": "hours=20:50, income=-10%:+25% or age=+0:+5",
+    "--allow": "housing=own,rent",
+    "--forbid": "housing=own,rent",
+    "--transition": "degree=Master>PhD",
+    "--step": "loan=500",
+    "--cost": "move=5 or hours=0.5/unit",
+}
+MISSING = "missing"
+PER_UNIT = "/unit"
+
+
+@dataclass(frozen=True)
+class Flags:
+    """The constraints of a command line, each kind as the words given for it."""
+
+    increase: Words = ()
+    decrease: Words = ()
+    ranges: Words = ()
+    allowed: Words = ()
+    forbidden: Words = ()
+    transitions: Words = ()
+    max_changes: int | None = None
+    rules: Words = ()
+    steps: Words = ()
+    cost: Words = ()
+    max_cost: float | None = None
+    strict: bool = False
+    override: Words = ()
+
+
+def constraints(flags: Flags, schema: Schema, path: Path | None = None) -> Constraints:
+    """What the flags and the JSON file at `path` demand together, in the names and levels of `schema`.
+
+    >>> import pandas as pd
+    >>> from dicoflex.schema import Schema
+    >>> schema = Schema.infer(pd.DataFrame({"hours": [20, 60], "housing": ["own", "rent"]}))
+    >>> constraints(Flags(ranges=["hours=+0:+5"], forbidden=["housing=rent"]), schema).model_dump()
+    {'ranges': {'hours': {'delta': [0.0, 5.0]}}, 'forbidden': {'housing': ['rent']}}
+    """
+    from dicoflex.constraints import Constraints
+
+    filed = Constraints() if path is None else Constraints.load(path)
+    said = _fields(flags, schema)
+    if flags.max_cost is not None and not flags.cost:
+        said["cost"] = filed.cost  # a budget on the command line bounds what the file's changes cost
+    return filed.merge(Constraints(**said))
+
+
+def _fields(flags: Flags, schema: Schema) -> dict[str, Any]:
+    """The flags as fields of `Constraints`, which checks them."""
+    return {
+        "increase": features(flags.increase, schema.names, "--increase"),
+        "decrease": features(flags.decrease, schema.names, "--decrease"),
+        "ranges": _ranges(flags.ranges, schema),
+        "allowed": _listed(flags.allowed, "--allow", schema),
+        "forbidden": _listed(flags.forbidden, "--forbid", schema),
+        "transitions": _transitions(flags.transitions, schema),
+        "max_changes": flags.max_changes,
+        "rules": flags.rules,
+        "steps": [
+            (f.name, _amount(text, "--step", word)) for f, text, word in _assigned(flags.steps, "--step", schema)
+        ],
+        "cost": [(f.name, _weight(text, word)) for f, text, word in _assigned(flags.cost, "--cost", schema)],
+        "max_cost": flags.max_cost,
+        "strict": flags.strict,
+        "override": _overrides(flags.override, schema),
+    }
+
+
+# -- words -------------------------------------------------------------------------------------------------------
+
+
+def features(words: Words, known: Iterable[Any], option: str = "") -> list[Any]:
+    """The columns of `known` that comma-separated words name; a name may have commas itself.
+
+    >>> features(["age,sex", "a, b"], ["age", "sex", "a, b"])
+    ['age', 'sex', 'a, b']
+    """
+    by_text = {str(name): name for name in known}
+    names = [name for word in words for name in _pieces(word, by_text)]
+    for name in names:
+        if name not in by_text:
+            raise QueryError(
+                f"{option}: {named('feature', name, by_text)}" if option else named("column", name, by_text)
+            )
+    return [by_text[name] for name in names]
+
+
+def matches(text: str, known: Iterable[Any]) -> list[Any]:
+    """The values of `known` that a word can mean: by their text, or else as the same number or truth value.
+
+    >>> matches("1", [0, 1]), matches("1", [0.0, 1.0]), matches("yes", ["no", "yes"]), matches("true", [False, True])
+    ([1], [1.0], ['yes'], [True])
+    """
+    values = list(known)
+    same = [value for value in values if str(value) == text]
+    if same:
+        return same
+    truths = [value for value in values if isinstance(value, bool) and str(value).lower() == text.lower()]
+    numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
+    return truths or [value for value in numbers if value == number(text)]
+
+
+def number(text: str) -> float | None:
+    """The number that a word is, whole where it is written so, or None."""
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _pieces(text: str, known: Iterable[str]) -> list[str]:
+    """The parts between commas, blanks around them dropped; where several parts together are known, they are one.
+
+    >>> _pieces("own, rent,a, b", ["own", "rent", "a, b"])
+    ['own', 'rent', 'a, b']
+    """
+    names, parts, found = set(known), text.split(","), []
+    at = 0
+    while at < len(parts):
+        ends = range(len(parts), at, -1)
+        runs = ((end, run) for end in ends for run in _trims(",".join(parts[at:end])) if run in names)
+        at, piece = next(runs, (at + 1, parts[at].strip()))
+        found.append(piece)
+    return [piece for piece in found if piece]
+
+
+def _trims(text: str) -> tuple[str, str]:
+    return text, text.strip()
+
+
+def _assigned(words: Words, option: str, schema: Schema) -> list[tuple[Feature, str, str]]:
+    """For every `feature=text` word the feature, the text, and the word itself."""
+    return [(*_assignment(word, option, schema), word) for word in words]
+
+
+def _assignment(word: str, option: str, schema: Schema) -> tuple[Feature, str]:
+    known = {str(feature.name): feature for feature in schema.features}
+    # A name may have an equals sign itself, so that the longest name that fits is meant.
+    name = max((name for name in known if word.startswith(f"{name}=")), key=len, default="")
+    text = word[len(name) + 1 :]
+    if not name:
+        name, _, text = word.partition("=")
+    name = name if name in known else name.strip()
+    if not text.strip() or not name:
+        raise _malformed(option, word)
+    if name not in known:
+        raise QueryError(f"{option} {word!r}: {named('feature', name, known)}")
+    return known[name], text.strip()
+
+
+def _malformed(option: str, word: str) -> SettingError:
+    return SettingError(f"{option} {word!r} must read feature=..., as in {option} {FORMS[option]}")
+
+
+# -- one kind of constraint each ---------------------------------------------------------------------------------
+
+
+def _ranges(words: Words, schema: Schema) -> dict[Any, list[Any]]:
+    found: dict[Any, list[Any]] = {}
+    for feature, text, word in _assigned(words, "--range", schema):
+        found.setdefault(feature.name, []).append(_range(text, word))
+    return found
+
+
+def _range(text: str, word: str) -> Any:
+    """The range that `low:high` writes, in the form that `Constraints` reads."""
+    ends = [end.strip() for end in text.split(":")]
+    limits = [number(end.removesuffix("%")) for end in ends]
+    if len(ends) != 2 or any(end and limit is None for end, limit in zip(ends, limits, strict=True)):
+        raise _malformed("--range", word)
+    marked = [end for end in ends if end not in ("", "0")]  # a plain 0 fits every kind
+    if any(end.endswith("%") for end in marked):
+        _check_alike(all(end.endswith("%") for end in marked), word)
+        return {"relative": [None if limit is None else limit / 100 for limit in limits]}
+    if any(end.startswith("+") for end in marked):
+        _check_alike(all(end[0] in "+-" for end in marked), word)
+        return {"delta": limits}
+    return tuple(limits)
+
+
+def _check_alike(alike: bool, word: str) -> None:
+    if not alike:
+        raise SettingError(f"--range {word!r} mixes two kinds of limits; write both with %, both with a sign, or plain")
+
+
+def _listed(words: Words, option: str, schema: Schema) -> dict[Any, list[Any]]:
+    found: dict[Any, list[Any]] = {}
+    for feature, text, word in _assigned(words, option, schema):
+        found.setdefault(feature.name, []).extend(_values(text, feature, option, word))
+    return found
+
+
+def _transitions(words: Words, schema: Schema) -> dict[Any, dict[Any, list[Any]]]:
+    found: dict[Any, dict[Any, list[Any]]] = {}
+    for feature, text, word in _assigned(words, "--transition", schema):
+        cuts = [i for i, sign in enumerate(text) if sign == ">"]
+        if not cuts:
+            raise _malformed("--transition", word)
+        # A level may have the sign itself, so that the first cut after a level is meant.
+        cut = next((i for i in cuts if matches(text[:i].strip(), feature.levels)), cuts[0])
+        origin = _value(text[:cut].strip(), feature, "--transition", word)
+        ends = _values(text[cut + 1 :], feature, "--transition", word)
+        found.setdefault(feature.name, {}).setdefault(origin, []).extend(ends)
+    return found
+
+
+def _values(text: str, feature: Feature, option: str, word: str) -> list[Any]:
+    return [_value(piece, feature, option, word) for piece in _pieces(text, map(str, feature.levels))]
+
+
+def _value(text: str, feature: Feature, option: str, word: str) -> Any:
+    """The level or number that a word means; one that the feature does not have is left for the schema to refuse."""
+    found = matches(text, feature.levels)
+    if any(value != found[0] for value in found):
+        listed = " and ".join(map(repr, found))
+        raise SettingError(f"{option} {word!r} can mean the levels {listed}; say which in a --constraints file")
+    if found:
+        return found[0]
+    if text == MISSING:
+        return None
+    meant = number(text) if feature.is_number else None
+    return text if meant is None else meant
+
+
+def _amount(text: str, option: str, word: str) -> float:
+    amount = number(text)
+    if amount is None:
+        raise _malformed(option, word)
+    return amount
+
+
+def _weight(text: str, word: str) -> Any:
+    amount = _amount(text.removesuffix(PER_UNIT), "--cost", word)
+    return {"per_unit": amount} if text.endswith(PER_UNIT) else amount
+
+
+def _overrides(words: Words, schema: Schema) -> list[str]:
+    """Entries with commas between; an entry that names a rule or feature with commas stays whole."""
+    preset = schema.constraints
+    known = [f"{kind}:{name}" for kind, name in preset.features()] + [f"rules:{text}" for text in preset.rules]
+    return [entry for word in words for entry in _pieces(word, [*known, *map(str, schema.names)])]

@@ -1,0 +1,318 @@
+"""Cells: each feature's values cut into finitely many states, without losing any value.
+
+A picked feature has a cell per level. A number has, in order of size, cells of three sorts that share no value:
+
+- an *atom*: one value that repeats in the data (0 in capital gain, round amounts);
+- a *run*: equally spaced values (whole numbers, cents), each as likely as the others of its cell;
+- an *interval*: a stretch of the real line with constant density.
+
+Together they hold every value of the training rows. A continuous feature's leave out nothing between its limits; a
+spaced one's leave out stretches that no row lies in, and one with few values has an atom for each and nothing else.
+Probabilities over cells are therefore a piecewise linear distribution function with jumps where the data has jumps.
+A number that may be missing has one more cell for that.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Grid"]
+
+import heapq
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from itertools import chain
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from dicoflex.errors import ModelFileError
+from dicoflex.table.encoding import Encoding, Values
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+MAX_DECIMALS = 4
+MIN_CELL = 10
+LOPSIDED = 0.3
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The cells of all features, end to end.
+
+    offset: feature j owns cells offset[j] to offset[j + 1]. low, high: a cell's least and greatest value (NaN for
+    missing). count: how many values it holds; 0 for an interval. step: the spacing of a feature's values, 0 where it
+    is continuous. decimals: digits that a value of the feature has. order: the features as they are drawn. Those come
+    first whose rows are spread over few cells: draws that begin alike share their work. Levels come before numbers: a
+    number has cells that few rows lie in, and what is drawn after it depends on what they taught.
+    """
+
+    offset: Ints
+    low: Floats
+    high: Floats
+    count: Ints
+    step: Floats
+    decimals: Ints
+    order: Ints
+
+    @classmethod
+    def build(cls, encoding: Encoding, values: Values, *, max_cells: int = 96) -> Grid:
+        """Cells adapted to the training rows `values`: finer where rows are dense, or unevenly spread."""
+        cells, steps, digits = [], [], []
+        for j, feature in enumerate(encoding.schema.features):
+            column = values[:, j]
+            if feature.is_number:
+                limits = (float(feature.minimum or 0.0), float(feature.maximum or 0.0))
+                found, step, decimals = _number_cells(column[~np.isnan(column)], limits, feature.is_whole, max_cells)
+                found += [(np.nan, np.nan, 1)] * feature.missing
+            else:
+                found, step, decimals = [(float(c), float(c), 1) for c in range(feature.n_states)], 1.0, 0
+            cells.append(found)
+            steps.append(step)
+            digits.append(decimals)
+        offset = np.cumsum([0, *map(len, cells)])
+        low, high, count = (np.array(column) for column in zip(*chain.from_iterable(cells), strict=True))
+        order = np.arange(len(cells))
+        grid = cls(offset, low, high, count.astype(np.int64), np.array(steps), np.array(digits, dtype=np.int64), order)
+        number = np.array([feature.is_number for feature in encoding.schema.features])
+        return replace(grid, order=np.lexsort((grid._spread(values), number)))
+
+    @property
+    def n_features(self) -> int:
+        """How many features the grid covers."""
+        return len(self.offset) - 1
+
+    @property
+    def n_cells(self) -> int:
+        """How many cells all features have together."""
+        return int(self.offset[-1])
+
+    @cached_property
+    def size(self) -> Ints:
+        """How many cells each feature has."""
+        return np.diff(self.offset)
+
+    @cached_property
+    def has_missing(self) -> NDArray[np.bool_]:
+        """Which features have a cell for missing numbers, their last."""
+        return np.isnan(self.low[self.offset[1:] - 1])
+
+    @cached_property
+    def wide(self) -> NDArray[np.bool_]:
+        """Which features have a cell with more than one value, so that the place in the cell tells something."""
+        return np.array([(self.count[a:b] != 1).any() for a, b in zip(self.offset[:-1], self.offset[1:], strict=True)])
+
+    @cached_property
+    def slope_offset(self) -> Ints:
+        """Where a wide feature's cells start when the wide features alone are laid end to end."""
+        return np.cumsum(np.where(self.wide, self.size, 0)) - np.where(self.wide, self.size, 0)
+
+    @cached_property
+    def rank(self) -> Ints:
+        """The place of each feature in `order`."""
+        return np.argsort(self.order)
+
+    def _spread(self, values: Values) -> Floats:
+        """How evenly the rows are spread over each feature's cells: the entropy."""
+        cell, _ = self.locate(values)
+        counts = [np.bincount(cell[:, j]) for j in range(self.n_features)]
+        shares = [c[c > 0] / max(c.sum(), 1) for c in counts]
+        return np.array([-(share * np.log(share)).sum() for share in shares])
+
+    def locate(self, values: Values) -> tuple[Ints, Floats]:
+        """The cell of every value, counted from its feature's first, and where in the cell it lies (0 to 1).
+
+        A value beyond the limits belongs to the nearest cell: queries may lie there, draws can't.
+        """
+        cell = np.empty(values.shape, dtype=np.int64)
+        where = np.zeros(values.shape)
+        _locate(values, self.offset, self.has_missing, self.low, self.high, cell, where)
+        return cell, where
+
+    def holds(self, values: Values, cell: Ints) -> NDArray[np.bool_]:
+        """Whether a draw from `cell` can be exactly the value there: within the limits and on the feature's spacing."""
+        at = self.offset[:-1] + cell
+        low, high = self.low[at], self.high[at]
+        inside = (values >= low) & (values <= high)
+        scale, step = 10.0**self.decimals, np.where(self.step > 0, self.step, 1.0)
+        drawn = np.rint((low + np.rint((values - low) / step) * step) * scale) / scale
+        absent = np.isnan(values) & np.isnan(low)
+        held: NDArray[np.bool_] = absent | (inside & ((self.count[at] < 2) | (drawn == values)))
+        return held
+
+    def log_size(self, cell: Ints, query: Values) -> Floats:
+        """Minus the log density inside each cell: log of its width, or of its values besides the query's."""
+        at = self.offset[:-1] + cell
+        own, _ = self.locate(query)
+        besides = self.count[at] - ((own == cell) & self.holds(query, own))
+        width = self.high[at] - self.low[at]
+        return np.log(np.where(self.count[at] == 0, np.where(width > 0, width, 1.0), np.maximum(besides, 1)))
+
+    def n_others(self, query: Values) -> Ints:
+        """For each value of a query: how many cells hold something besides it."""
+        own, _ = self.locate(query)
+        at = self.offset[:-1] + own
+        others: Ints = self.size - ((self.count[at] == 1) & self.holds(query, own))
+        return others
+
+    def state(self) -> dict[str, NDArray[np.float64] | Ints]:
+        """The arrays that a model file keeps."""
+        return {f"grid.{field.name}": getattr(self, field.name) for field in fields(self)}
+
+    @classmethod
+    def from_state(cls, state: dict[str, NDArray[Any]], *, n_features: int) -> Grid:
+        """The grid that `state` was taken from; arrays that are absent or don't fit are a `ModelFileError`."""
+        try:
+            grid = cls(*(state[f"grid.{field.name}"] for field in fields(cls)))
+        except KeyError as error:
+            raise ModelFileError(f"the model file lacks the array {error}") from None
+        shapes = {grid.low.shape, grid.high.shape, grid.count.shape}
+        sizes = {grid.step.shape, grid.decimals.shape, grid.order.shape, (len(grid.offset) - 1,)}
+        fits = (
+            sizes == {(n_features,)}
+            and shapes == {(grid.n_cells,)}
+            and np.array_equal(grid.order[grid.rank], np.arange(n_features))
+        )
+        if not fits or (grid.size < 1).any() or grid.offset[0] != 0:
+            raise ModelFileError(
+                "the model file's cells (grid.offset and on) do not fit its schema; it is damaged or was altered"
+            )
+        return grid
+
+
+Cell = tuple[float, float, int]
+
+
+def _number_cells(values: Floats, limits: tuple[float, float], whole: bool, most: int) -> tuple[list[Cell], float, int]:
+    """The cells of one number feature, and its spacing and digits."""
+    if len(values) == 0:
+        return [(*limits, _count(*limits, float(whole)))], float(whole), 0
+    step, decimals = _spacing(values, whole)
+    distinct, counts = np.unique(values, return_counts=True)
+    if step > 0 and len(distinct) <= most and limits == (distinct[0], distinct[-1]):
+        return [(float(v), float(v), 1) for v in distinct], step, decimals
+    exact = np.array_equal(values, np.round(values, decimals))
+    if not exact or (step > 0 and (limits[1] - limits[0]) / step >= 2**52):
+        # Nearly spaced, as 0.1 + 0.2 is, or too far apart to count steps: no run would hit the values themselves.
+        step, decimals = 0.0, 0
+    if step > 0:
+        limits = _aligned(limits, distinct, step, decimals)
+    share = max(MIN_CELL, len(values) / most)
+    atoms = distinct[counts >= share]
+    rest = values[~np.isin(values, atoms)]
+    cells: list[Cell] = [(float(v), float(v), 1) for v in atoms]
+    for low, high in _gaps(limits, atoms, step, decimals):
+        inside = rest[(rest >= low) & (rest <= high)]
+        if step == 0 or len(inside):
+            room = max(1, int(most * len(inside) / max(len(rest), 1)))
+            cells += _split(low, high, np.sort(inside), step, decimals, room)
+    return sorted(cells), step, decimals
+
+
+def _spacing(values: Floats, whole: bool) -> tuple[float, int]:
+    """The spacing of the values and their decimal digits; 0 where they are continuous.
+
+    Fractions count as spaced when they have few digits and repeat: prices in cents, not measurements.
+    """
+    if not whole and np.all(np.mod(values, 1.0) == 0.0):
+        return 0.0, 0  # whole by chance, or said to be continuous
+    for decimals in range(1 if whole else MAX_DECIMALS + 1):
+        scaled = values * 10.0**decimals
+        if np.abs(scaled).max(initial=0.0) < 2**53 and np.all(np.abs(scaled - np.rint(scaled)) < 1e-6):
+            points = np.unique(np.rint(scaled).astype(np.int64))
+            if decimals > 0 and len(points) > 0.5 * len(values):
+                return 0.0, 0
+            step = np.gcd.reduce(np.diff(points)) if len(points) > 1 else 1
+            return float(step) / 10.0**decimals, decimals
+    return 0.0, 0
+
+
+def _aligned(limits: tuple[float, float], values: Floats, step: float, decimals: int) -> tuple[float, float]:
+    """The limits moved inwards to the values' spacing."""
+    below = np.floor(round((values[0] - limits[0]) / step, 6))
+    above = np.floor(round((limits[1] - values[-1]) / step, 6))
+    return round(float(values[0] - below * step), decimals), round(float(values[-1] + above * step), decimals)
+
+
+def _count(low: float, high: float, step: float) -> int:
+    """How many values a cell holds; 0 where it is an interval."""
+    if low == high:
+        return 1
+    return round((high - low) / step) + 1 if step else 0
+
+
+def _gaps(limits: tuple[float, float], atoms: Floats, step: float, decimals: int) -> list[tuple[float, float]]:
+    """The stretches between atoms, up to but not including them."""
+    edges = [(float(v), float(v)) for v in atoms]
+    lows = [limits[0], *(_next(v, step, decimals) for v, _ in edges)]
+    highs = [*(_next(v, -step, decimals) if step else float(np.nextafter(v, -np.inf)) for v, _ in edges), limits[1]]
+    return [(low, high) for low, high in zip(lows, highs, strict=True) if low <= high]
+
+
+def _next(value: float, step: float, decimals: int) -> float:
+    """The value after (or before) one, by a step; without a spacing, the nearest float above."""
+    return round(value + step, decimals) if step else float(np.nextafter(value, np.inf))
+
+
+def _split(low: float, high: float, values: Floats, step: float, decimals: int, room: int) -> list[Cell]:
+    """Cut a stretch at medians, the fullest cell first, into about `room` cells; lopsided ones are cut further.
+
+    The second rule is for long tails: a cell from 25 thousand to 7 million with nearly all of its rows at the low end
+    would spread them over all of it.
+    """
+    done: list[Cell] = []
+    queue = [(-len(values), low, high, 0, len(values))]
+    while queue:
+        _, left, right, first, last = heapq.heappop(queue)
+        inside = values[first:last]
+        wanted = _lopsided(inside, left, right) or (
+            len(inside) > len(values) / room and len(done) + len(queue) + 2 <= room
+        )
+        cut = _cut(inside, left, right, step, decimals) if wanted and len(inside) >= MIN_CELL else None
+        if cut is None:
+            done.append((left, right, _count(left, right, step)))
+            continue
+        end, begin = cut
+        middle = first + int(np.searchsorted(inside, end, side="right"))
+        heapq.heappush(queue, (first - middle, left, end, first, middle))
+        heapq.heappush(queue, (middle - last, begin, right, middle, last))
+    return done
+
+
+def _lopsided(values: Floats, low: float, high: float) -> bool:
+    return high > low and len(values) > 0 and abs((values[len(values) // 2] - low) / (high - low) - 0.5) > LOPSIDED
+
+
+def _cut(values: Floats, low: float, high: float, step: float, decimals: int) -> tuple[float, float] | None:
+    """The last value of the left part and the first of the right, at the median; None where the cell is one value."""
+    if high <= low:
+        return None
+    begin = float(values[len(values) // 2])
+    end = _next(begin, -step, decimals) if step else float(np.nextafter(begin, -np.inf))
+    if end < low:
+        begin, end = _next(low, step, decimals), low
+    return (end, begin) if low <= end and begin <= high else None
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _locate(values, offset, has_missing, low, high, cell, where):  # type: ignore[no-untyped-def]
+    """Fill in the cell of every value, and its place there; see `Grid.locate`."""
+    for j in range(values.shape[1]):
+        start, end = offset[j], offset[j + 1]
+        for i in range(len(values)):
+            value = values[i, j]
+            if np.isnan(value):
+                cell[i, j] = end - start - 1
+                continue
+            left, right = start, end - 1 - has_missing[j]
+            while left < right:
+                middle = (left + right + 1) // 2
+                if low[middle] <= value:
+                    left = middle
+                else:
+                    right = middle - 1
+            cell[i, j] = left - start
+            width = high[left] - low[left]
+            if width > 0.0:
+                where[i, j] = min(max((value - low[left]) / width, 0.0), 1.0)

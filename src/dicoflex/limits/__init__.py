@@ -1,0 +1,1 @@
+"""Constraints for these rows, in arrays."""

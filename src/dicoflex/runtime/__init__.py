@@ -1,0 +1,1 @@
+"""What runs underneath: threads, random numbers, progress, whole files."""

@@ -1,0 +1,75 @@
+"""Random numbers that belong to a query, not to its place in a batch.
+
+A query's key is a hash of its encoded row and the seed; its numbers are a hash of the key and a counter. So the same
+seed gives the same draws for any batching, in any order, on any number of threads.
+"""
+
+from __future__ import annotations
+
+__all__ = ["GOLDEN", "row_keys", "uniforms"]
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from dicoflex.runtime.threads import in_threads
+
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_MIX_A = np.uint64(0xBF58476D1CE4E5B9)
+_MIX_B = np.uint64(0x94D049BB133111EB)
+MISSING = np.uint64(0x7FF8000000000000)
+THREADED = 4096
+
+
+def _mix(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The finaliser of SplitMix64 (Steele, Lea and Flood 2014): every input bit reaches every output bit."""
+    z = (z ^ (z >> np.uint64(30))) * _MIX_A
+    z = (z ^ (z >> np.uint64(27))) * _MIX_B
+    return z ^ (z >> np.uint64(31))
+
+
+def row_keys(values: NDArray[np.float64], seed: int) -> NDArray[np.uint64]:
+    """One 64-bit key per row of `values`; equal rows have equal keys.
+
+    >>> a = row_keys(np.array([[1.0, 2.0], [3.0, 4.0]]), seed=0)
+    >>> b = row_keys(np.array([[3.0, 4.0]]), seed=0)
+    >>> bool(a[1] == b[0]), bool(a[0] == a[1])
+    (True, False)
+    """
+    values = np.ascontiguousarray(values, dtype=np.float64)
+    keys = np.full(len(values), np.uint64(seed % 2**64))
+    in_threads(lambda low, high: _hash_rows(low, high, values, values.view(np.uint64), keys), len(keys), least=THREADED)
+    return keys
+
+
+@numba.njit(cache=True, nogil=True)
+def _hash_rows(low, high, values, bits, keys):  # type: ignore[no-untyped-def]
+    """Mix all of a row's bits into its key, one column after the other.
+
+    Zero and missing have one pattern of bits each, whatever sign they came with.
+    """
+    for i in range(low, high):
+        z = keys[i]
+        for j in range(values.shape[1]):
+            pattern = bits[i, j]
+            if values[i, j] == 0.0:
+                pattern = np.uint64(0)
+            elif np.isnan(values[i, j]):
+                pattern = MISSING
+            z = (z ^ pattern) + GOLDEN
+            z = (z ^ (z >> np.uint64(30))) * _MIX_A
+            z = (z ^ (z >> np.uint64(27))) * _MIX_B
+            z = z ^ (z >> np.uint64(31))
+        keys[i] = z
+
+
+def uniforms(keys: NDArray[np.uint64], first: int | NDArray[np.int64], count: int) -> NDArray[np.float64]:
+    """Numbers `first` to `first + count` of each key's stream, strictly between 0 and 1: (len(keys), count).
+
+    `first` is one number, or one per key.
+    """
+    start = np.broadcast_to(np.asarray(first, dtype=np.uint64), len(keys))
+    counter: NDArray[np.uint64] = np.add.outer(start, np.arange(1, count + 1, dtype=np.uint64))
+    with np.errstate(over="ignore"):
+        bits = _mix(keys[:, None] + counter * GOLDEN)
+    return ((bits >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52

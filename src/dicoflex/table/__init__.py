@@ -1,0 +1,1 @@
+"""What a table is: its features, its frames as arrays, the rows to learn from."""
