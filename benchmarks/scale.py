@@ -35,10 +35,11 @@ import pandas as pd
 from black_boxes import perceptron
 from dicoflex import DiCoFlex, __version__, datasets, metrics
 from dicoflex.datasets import Dataset
-from dicoflex.learning.fitting import FitConfig, take_rows
+from dicoflex.learning.config import FitConfig
 from dicoflex.neighbours import Neighbours, Pool, nearest
 from dicoflex.table.encoding import Encoding, Values
 from dicoflex.table.schema import Schema
+from dicoflex.table.survey import take_rows
 
 HERE = Path(__file__).parent
 ROWS = (10_000, 30_000, 100_000, 300_000, 1_000_000)

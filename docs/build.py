@@ -27,7 +27,8 @@ import numpy as np
 import pandas as pd
 from rich.console import Console
 
-from dicoflex import Constraints, DiCoFlex, cli, datasets, demo, load
+from dicoflex import Constraints, DiCoFlex, datasets, demo, load
+from dicoflex.cli import old as cli
 from dicoflex.runtime.whole_files import replacing, write_text
 
 HERE = Path(__file__).parent

@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dicoflex.constraints import rules
-from dicoflex.constraints.rules import parse
+from dicoflex.constraints.rules.meaning import evaluate
+from dicoflex.constraints.rules.parser import parse
+from dicoflex.constraints.rules.tree import names as names_of
 from dicoflex.errors import ConstraintError
 from dicoflex.limits.clauses import LEVELS, LINEAR, MISSING, MOST_CLAUSES, OPAQUE, Clauses, holds
 from dicoflex.table.encoding import Encoding
@@ -52,7 +53,7 @@ ROWS = [{name: None if pd.isna(v) else v for name, v in row.items()} for row in 
 def truth(text: str) -> np.ndarray:
     """What the rule says of each row of the frame, one after the other."""
     rule = parse(text)
-    return np.array([rules.evaluate(rule, row, orders={"grade": SCHEMA["grade"].levels}) for row in ROWS])
+    return np.array([evaluate(rule, row, orders={"grade": SCHEMA["grade"].levels}) for row in ROWS])
 
 
 def literal_holds(clauses: Clauses, i: int) -> np.ndarray:
@@ -235,7 +236,7 @@ def test_what_is_not_linear_is_left_to_finished_rows(text: str) -> None:
     clauses = Clauses.build([parse(text)], SCHEMA)
     assert clauses.sort.tolist() == [OPAQUE]
     names = {name for name, used in zip(SCHEMA.names, clauses.touches[0], strict=True) if used}
-    assert names == set(rules.names(parse(text)))
+    assert names == set(names_of(parse(text)))
 
 
 def test_clauses_know_their_rule_and_their_features() -> None:

@@ -14,8 +14,8 @@ import pandas as pd
 import pytest
 from threadpoolctl import threadpool_limits
 
-from dicoflex import cli
 from dicoflex.answers.counterfactuals import Counterfactuals
+from dicoflex.cli import old as cli
 from dicoflex.explainer import load
 from dicoflex.learning import stand_in as surrogate
 from dicoflex.table import subsample as streaming

@@ -15,9 +15,11 @@ import pandas as pd
 import pytest
 
 from dicoflex import datasets
-from dicoflex.datasets import EDUCATION, RECIPES, checksum, load, names, two_moons
+from dicoflex.datasets import checksum, load, names, openml, recipes, two_moons
+from dicoflex.datasets import files as files_of_tables
+from dicoflex.datasets.recipes import EDUCATION, RECIPES
 from dicoflex.errors import DataError
-from dicoflex.table.schema import Kind
+from dicoflex.table.feature import Kind
 
 ROWS = {
     "adult": (24_000, 10_000),
@@ -29,7 +31,7 @@ ROWS = {
 
 
 def in_folder(name: str) -> bool:
-    return any((folder / name / "train.csv").is_file() for folder in datasets._folders())
+    return any((folder / name / "train.csv").is_file() for folder in files_of_tables.folders())
 
 
 def load_paper(name: str) -> datasets.Dataset:
@@ -262,7 +264,7 @@ def test_wrong_names_are_refused(name, split, message):
 def openml_bank(table: pd.DataFrame) -> pd.DataFrame:
     """Rows of Bank as OpenML writes them: columns V1 to V16 and Class, which is 1 or 2, and words as categories."""
     label = table["y"].map({"no": "1", "yes": "2"})
-    columns = {f"V{i}": table[name] for i, name in enumerate(datasets.BANK[:-1], start=1)} | {"Class": label}
+    columns = {f"V{i}": table[name] for i, name in enumerate(recipes.BANK[:-1], start=1)} | {"Class": label}
     return pd.DataFrame(
         {name: c.astype("category" if c.dtype.kind not in "if" else "float64") for name, c in columns.items()}
     )
@@ -282,7 +284,7 @@ def offer(monkeypatch, tmp_path) -> Callable[..., list[dict[str, Any]]]:
                 raise frame
             return SimpleNamespace(frame=frame)
 
-        monkeypatch.setattr(datasets, "fetch_openml", fetch_openml)
+        monkeypatch.setattr(openml, "fetch_openml", fetch_openml)
         return requests
 
     return answer
@@ -295,7 +297,7 @@ def calls() -> pd.DataFrame:
     words = {"job": ["admin.", "unknown"], "marital": ["single", "married"], "poutcome": ["success", "unknown"]}
     numbers = RECIPES["bank"].numbers
     columns = {name: rng.integers(0, 90, 30) if name in numbers else rng.choice(words.get(name, ["no", "yes"]), 30)
-               for name in datasets.BANK}  # fmt: skip
+               for name in recipes.BANK}  # fmt: skip
     return pd.DataFrame(columns)
 
 
@@ -303,10 +305,10 @@ def calls() -> pd.DataFrame:
 def paper_of_calls(calls, monkeypatch) -> tuple[pd.DataFrame, pd.DataFrame]:
     """A paper that trained on some of `calls` and tested on others, one of them twice, in an order of its own."""
     train, test = calls.iloc[[7, 3, 3, 20]], calls.iloc[[11, 0]]
-    packed = datasets._pack_digests(train, test)
+    packed = openml._pack_digests(train, test)
     known = (int.from_bytes(packed[:4], "big"), [packed[i : i + 5] for i in range(4, len(packed), 5)])
-    monkeypatch.setattr(datasets, "_read_digests", {"bank": known}.get)
-    monkeypatch.setitem(RECIPES, "bank", replace(RECIPES["bank"], sha256=datasets._checksum(train, test)))
+    monkeypatch.setattr(openml, "_read_digests", {"bank": known}.get)
+    monkeypatch.setitem(RECIPES, "bank", replace(RECIPES["bank"], sha256=openml.digest_of(train, test)))
     return train, test
 
 
@@ -393,7 +395,7 @@ def test_shipped_digests_are_those_of_the_papers_rows():
         if not in_folder(name):
             pytest.skip(f"{name} is not in the data folder")
         packed = (files("dicoflex.datasets") / "data" / f"{name}.rows").read_bytes()
-        assert packed == datasets._pack_digests(*datasets._read_pair(name))
+        assert packed == openml._pack_digests(*files_of_tables.read_pair(name))
 
 
 @pytest.fixture
@@ -429,10 +431,10 @@ def test_checksum_depends_on_values_names_and_order_alone():
 
 def test_checksum_of_text_numbers_and_missing():
     text = pd.Series([" a", None], dtype=object)
-    assert datasets._texts(text) == ["a", ""]
-    assert datasets._texts(pd.Series([1.0, np.nan, 0.1])) == ["1", "", "0.1"]
-    assert datasets._texts(pd.Series([1, None], dtype="Int64")) == ["1", ""]
-    assert datasets._texts(pd.Series(["b"], dtype="category")) == ["b"]
+    assert openml._texts(text) == ["a", ""]
+    assert openml._texts(pd.Series([1.0, np.nan, 0.1])) == ["1", "", "0.1"]
+    assert openml._texts(pd.Series([1, None], dtype="Int64")) == ["1", ""]
+    assert openml._texts(pd.Series(["b"], dtype="category")) == ["b"]
 
 
 # -- two moons --------------------------------------------------------------------------------------------------

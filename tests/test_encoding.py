@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from dicoflex.errors import QueryError, SchemaError
 from dicoflex.table.encoding import Encoding
-from dicoflex.table.schema import Kind, Schema, dtype_bounds
+from dicoflex.table.feature import Kind, dtype_bounds
+from dicoflex.table.schema import Schema
 
 INTS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 NULLABLE_INTS = ["Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64", "int64[pyarrow]"]

@@ -33,7 +33,7 @@ from dicoflex.errors import (
 )
 from dicoflex.explainer import CHECK_ROUNDS
 from dicoflex.generators import GENERATORS
-from dicoflex.learning.fitting import FitConfig
+from dicoflex.learning.config import FitConfig
 from dicoflex.learning.training import TrainingConfig
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -16,14 +16,19 @@ from dicoflex import DiCoFlex
 from dicoflex.errors import DataError, SchemaError
 from dicoflex.generators import get
 from dicoflex.generators.base import Table
-from dicoflex.learning import fitting
+from dicoflex.learning import judged, steps
 from dicoflex.learning.black_box import BlackBox
-from dicoflex.learning.fitting import FitConfig, Fitted, Setting, fit_judged, fit_plain, take_rows
+from dicoflex.learning.config import FitConfig
+from dicoflex.learning.judged import fit_judged
+from dicoflex.learning.plain import fit_plain
+from dicoflex.learning.steps import Fitted, Setting
 from dicoflex.learning.training import History, Lesson, TrainingConfig
 from dicoflex.runtime.progress import Progress
 from dicoflex.runtime.randomness import row_keys
+from dicoflex.table import survey
 from dicoflex.table.encoding import Encoding
 from dicoflex.table.schema import Schema
+from dicoflex.table.survey import take_rows
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -71,7 +76,7 @@ def lessons(monkeypatch: pytest.MonkeyPatch) -> list[Lesson]:
         given.append(lesson)
         return History([{"epoch": 0, "loss": 1.0, "held_out": 1.0, "seconds": 0.0}])
 
-    monkeypatch.setattr(fitting, "train", train)
+    monkeypatch.setattr(steps, "train", train)
     monkeypatch.setattr("dicoflex.learning.stand_in.Perceptron.STEPS", 300)
     monkeypatch.setattr("dicoflex.learning.stand_in.Forest.ROUNDS", 20)
     return given
@@ -156,7 +161,7 @@ def test_judged_anchors_are_balanced_over_the_classes(table: Table, lessons: lis
 @pytest.mark.parametrize("n", [1, 30, 400, 1500])
 def test_balanced_rows_are_spread_evenly(n: int) -> None:
     labels = np.repeat([0, 1, 2], [300, 90, 0]).astype(np.int64)
-    found = fitting._balanced(labels, np.arange(390), 3, n, np.random.default_rng(0))
+    found = judged._balanced(labels, np.arange(390), 3, n, np.random.default_rng(0))
     counts = np.bincount(labels[found], minlength=3)
     assert n <= len(found) <= n + 1
     assert counts[2] == 0
@@ -322,7 +327,7 @@ def test_tables_within_the_budget_are_taken_whole() -> None:
 
 
 def test_sample_of_a_larger_table_knows_what_all_rows_hold(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fitting, "CHUNK", 700)
+    monkeypatch.setattr(survey, "CHUNK", 700)
     frame, labels = large_table()
     schema = Schema.infer(frame)
     rows = take_rows(frame, schema, labels, most=300, seed=0)

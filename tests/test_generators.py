@@ -15,7 +15,8 @@ from dicoflex.constraints import Constraints
 from dicoflex.errors import ModelFileError, SettingError
 from dicoflex.generators import GENERATORS, get
 from dicoflex.generators.base import Context, Generator, Table
-from dicoflex.generators.flows import Maf, _condition, _run
+from dicoflex.generators.flow_pass import condition, run
+from dicoflex.generators.flows import Maf
 from dicoflex.limits.limits import Limits
 from dicoflex.neighbours import Pool, nearest
 from dicoflex.runtime.randomness import row_keys
@@ -204,7 +205,7 @@ def test_compiled_pass_equals_zuko(
     program, c = model._program(), model._conditions(context)
     z = np.random.default_rng(0).normal(size=(len(context), table.encoding.n_reals))
     x = z.copy()
-    log_det = _run(program, _condition(program, c), x, 1, True)
+    log_det = run(program, condition(program, c), x, 1, True)
     with torch.no_grad():
         flow = model.flow(torch.from_numpy(c)).transform
         theirs = flow.inv(torch.from_numpy(z).float())
@@ -213,7 +214,7 @@ def test_compiled_pass_equals_zuko(
     np.testing.assert_allclose(x, theirs.numpy(), atol=1e-4, rtol=1e-4)
     np.testing.assert_allclose(model.log_prob(context, answers), density.numpy(), atol=1e-2, rtol=1e-4)
     back = x.copy()
-    np.testing.assert_allclose(_run(program, _condition(program, c), back, 1, False), log_det, atol=1e-8)
+    np.testing.assert_allclose(run(program, condition(program, c), back, 1, False), log_det, atol=1e-8)
     np.testing.assert_allclose(back, z, atol=1e-8)
 
 

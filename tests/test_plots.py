@@ -14,7 +14,9 @@ import pytest
 from matplotlib.figure import Figure
 
 from dicoflex.table.schema import Schema
-from dicoflex.views.plots import plot_changes, plot_map, to_png
+from dicoflex.views.canvas import to_png
+from dicoflex.views.map import plot_map
+from dicoflex.views.tiles import plot_changes
 
 
 def change(after: str, direction: str = "up", size: float = 0.5) -> dict[str, Any]:
@@ -146,7 +148,7 @@ def test_map_stands_missing_values_constant_features_and_points_outside() -> Non
 
 def test_importing_loads_neither_matplotlib_nor_rich() -> None:
     code = (
-        "import sys, dicoflex.views.plots, dicoflex.views.report, dicoflex.answers.counterfactuals; "
+        "import sys, dicoflex.views.tiles, dicoflex.views.map, dicoflex.views.html, dicoflex.answers.counterfactuals; "
         "print(sorted({'matplotlib', 'rich'} & set(sys.modules)))"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -14,7 +14,9 @@ import pytest
 from rich.console import Console
 
 from dicoflex.table.schema import Schema
-from dicoflex.views.report import Card, cards, differences, labels, rows, to_html_fragment, to_html_page, to_rich
+from dicoflex.views.cards import Card, cards, differences, labels, rows
+from dicoflex.views.html import to_html_fragment, to_html_page
+from dicoflex.views.terminal import to_rich
 
 TRAIN = pd.DataFrame(
     {

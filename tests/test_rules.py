@@ -12,7 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dicoflex.constraints.rules import (
+from dicoflex.constraints.rules.kinds import check_kinds, check_names, resolve
+from dicoflex.constraints.rules.meaning import evaluate, is_missing
+from dicoflex.constraints.rules.parser import parse
+from dicoflex.constraints.rules.tree import (
     And,
     Arithmetic,
     Comparison,
@@ -25,13 +28,7 @@ from dicoflex.constraints.rules import (
     Rule,
     Text,
     Truth,
-    check_kinds,
-    check_names,
-    evaluate,
-    is_missing,
     names,
-    parse,
-    resolve,
 )
 from dicoflex.errors import ConstraintError, RuleError
 

@@ -16,7 +16,9 @@ from pydantic import ValidationError
 
 from dicoflex.constraints import Constraints, delta, per_unit, relative
 from dicoflex.errors import ConstraintError, DataError, RuleError, SchemaError, UserError
-from dicoflex.table.schema import Feature, Kind, Schema, distinct, dtype_bounds, dtype_of, dtype_text
+from dicoflex.table.feature import Feature, Kind, dtype_bounds, dtype_of, dtype_text
+from dicoflex.table.inference import distinct
+from dicoflex.table.schema import Schema
 
 INTS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 NULLABLE_INTS = ["Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64"]

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from dicoflex.answers.counterfactuals import Counterfactuals
     from dicoflex.constraints import Constraints, delta, per_unit, relative
     from dicoflex.explainer import DiCoFlex, load
-    from dicoflex.table.schema import Feature, Kind, Schema
+    from dicoflex.table.feature import Feature, Kind
+    from dicoflex.table.schema import Schema
 
 __version__ = version("dicoflex")
 

@@ -25,7 +25,10 @@ from dicoflex.datasets import Dataset
 from dicoflex.errors import UserError
 from dicoflex.explainer import DiCoFlex
 from dicoflex.runtime.whole_files import write_text
-from dicoflex.views import report
+from dicoflex.views.cards import Card, Change
+from dicoflex.views.html import to_html_page
+from dicoflex.views.terminal import MARK_STYLES, STYLES
+from dicoflex.views.words import MARKS, SIGNS
 
 ROWS, SECONDS, ANSWERS = 15_000, 40.0, 3
 REPORT, MODEL, PEOPLE = "report.html", "income.dicoflex", "people.csv"
@@ -213,7 +216,7 @@ def _show(
     screen.print(_summary(found), highlight=False)
 
 
-def _person(cards: Sequence[report.Card], chance: float) -> RenderableType:
+def _person(cards: Sequence[Card], chance: float) -> RenderableType:
     """One person: who it is, once, and the answers of every way."""
     values = [Text.assemble((f"{v['feature']} ", "dim"), (v["value"], "bold")) for v in cards[0]["query"]]
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
@@ -228,19 +231,19 @@ def _person(cards: Sequence[report.Card], chance: float) -> RenderableType:
     return Panel(Group(Columns(values, padding=(0, 3)), Text(), table), title=title, title_align="left", padding=(0, 1))
 
 
-def _add_answers(table: Table, way: Way, card: report.Card) -> None:
+def _add_answers(table: Table, way: Way, card: Card) -> None:
     for i, answer in enumerate(card["answers"]):
         changes = Columns([_change(name, change) for name, change in answer["changes"].items()], padding=(0, 2))
-        mark = Text(report.MARKS[answer["valid"]][0], style=report.MARK_STYLES[answer["valid"]])
+        mark = Text(MARKS[answer["valid"]][0], style=MARK_STYLES[answer["valid"]])
         table.add_row(Text(way.name if i == 0 else "", style="bold"), changes, answer["confidence"], mark)
     if card["shortfall"]:
         table.add_row("" if card["answers"] else Text(way.name, style="bold"), Text(card["shortfall"], style="yellow"))
 
 
-def _change(name: str, change: report.Change) -> Text:
-    style = report.STYLES[change["direction"]]
+def _change(name: str, change: Change) -> Text:
+    style = STYLES[change["direction"]]
     return Text.assemble(
-        (f"{report.SIGNS[change['direction']]} ", style),
+        (f"{SIGNS[change['direction']]} ", style),
         (f"{name} ", "dim"),
         (change["before"], ""),
         (" → ", "dim"),
@@ -268,14 +271,14 @@ def _write(
     explainer: DiCoFlex,
     people: pd.DataFrame,
 ) -> Path:
-    page = report.to_html_page(_page_cards(found), title="Three refused people, three ways", lead=LEAD)
+    page = to_html_page(_page_cards(found), title="Three refused people, three ways", lead=LEAD)
     write_text(out / REPORT, page)
     write_text(out / PEOPLE, people.to_csv(index_label="person", lineterminator="\n"))
     explainer.save(out / MODEL)
     return out / REPORT
 
 
-def _page_cards(found: Sequence[tuple[Way, Counterfactuals, float]]) -> list[report.Card]:
+def _page_cards(found: Sequence[tuple[Way, Counterfactuals, float]]) -> list[Card]:
     """The cards of every way with their pictures, person by person."""
     cards = [result.cards(pictures=True) for _, result, _ in found]
     for (way, _, _), own in zip(found, cards, strict=True):

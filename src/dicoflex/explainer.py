@@ -28,16 +28,21 @@ from dicoflex.errors import BlackBoxError, DataError, ModelFileError, NotFittedE
 from dicoflex.generators import GENERATORS, get
 from dicoflex.generators.base import Context, GeneratorConfig, Table
 from dicoflex.learning.black_box import BlackBox, check_labels
-from dicoflex.learning.fitting import FitConfig, Fitted, Setting, fit_judged, fit_plain, take_rows
+from dicoflex.learning.config import FitConfig
+from dicoflex.learning.judged import fit_judged
 from dicoflex.learning.pairs import Conditions
+from dicoflex.learning.plain import fit_plain
 from dicoflex.learning.stand_in import Surrogate
 from dicoflex.learning.stand_in import restore as restore_surrogate
+from dicoflex.learning.steps import Fitted, Setting
 from dicoflex.learning.training import TrainingConfig, pick_device
 from dicoflex.limits.limits import Limits
 from dicoflex.runtime.progress import Progress
 from dicoflex.runtime.randomness import row_keys
 from dicoflex.table.encoding import Encoding, Kept, Values
-from dicoflex.table.schema import Schema, check_frame
+from dicoflex.table.inference import check_frame
+from dicoflex.table.schema import Schema
+from dicoflex.table.survey import take_rows
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

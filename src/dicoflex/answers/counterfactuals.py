@@ -20,7 +20,14 @@ from dicoflex.constraints import Constraints
 from dicoflex.errors import QueryError, named
 from dicoflex.runtime.whole_files import write_text
 from dicoflex.table.schema import Schema
-from dicoflex.views import plots, report
+from dicoflex.views.canvas import to_png
+from dicoflex.views.cards import Card, differences, labels
+from dicoflex.views.cards import cards as make_cards
+from dicoflex.views.cards import rows as plain_rows
+from dicoflex.views.html import PICTURE_DPI, to_html_fragment, to_html_page
+from dicoflex.views.map import plot_map
+from dicoflex.views.terminal import to_rich
+from dicoflex.views.tiles import plot_changes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -82,7 +89,7 @@ class Counterfactuals:
     def changes(self) -> pd.DataFrame:
         """Every cell in which a counterfactual differs from its query: row, cf, feature, before, after."""
         before, after = self.queries.iloc[self.positions], self.frame
-        rows, columns = np.nonzero(report.differences(before, after))
+        rows, columns = np.nonzero(differences(before, after))
         old, new = (_picked(frame, rows, columns) for frame in (before, after))
         names = np.empty(len(self.schema), dtype=object)
         names[:] = self.schema.names
@@ -103,13 +110,13 @@ class Counterfactuals:
         """
         return verify(self.queries, self.frame, self.positions, self.constraints, self.schema)
 
-    def cards(self, *, most: int | None = None, pictures: bool = False) -> list[report.Card]:
+    def cards(self, *, most: int | None = None, pictures: bool = False) -> list[Card]:
         """What `report` renders, one plain dict per query; at most `most`, with a picture each if asked."""
         shown = range(len(self.queries))[:most]
         cards = self._cards(shown)
         for i, card in zip(shown, cards, strict=True):
             if pictures and card["answers"]:
-                card["picture"] = plots.to_png(self._figure(i, card), dpi=report.PICTURE_DPI)
+                card["picture"] = to_png(self._figure(i, card), dpi=PICTURE_DPI)
         return cards
 
     def plot(self, row: Any = None, *, position: int | None = None) -> Figure:
@@ -137,7 +144,7 @@ class Counterfactuals:
         self, path: PathLike | None = None, *, title: str = "Counterfactuals", pictures: bool = False
     ) -> str | None:
         """A standalone page as text, or written to `path`; `pictures` adds the plot of every query."""
-        return _delivered(report.to_html_page(self.cards(pictures=pictures), title=title), path)
+        return _delivered(to_html_page(self.cards(pictures=pictures), title=title), path)
 
     @overload
     def to_csv(self, path: None = None) -> str: ...
@@ -153,7 +160,7 @@ class Counterfactuals:
         return _delivered(pd.concat([self.frame, info], axis=1).to_csv(lineterminator="\n"), path)
 
     def _repr_html_(self) -> str:
-        return report.to_html_fragment(self.cards(most=MAX_SHOWN), hidden=self._hidden)
+        return to_html_fragment(self.cards(most=MAX_SHOWN), hidden=self._hidden)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield self._view()
@@ -167,14 +174,14 @@ class Counterfactuals:
         return "\n".join(line.rstrip() for line in capture.get().splitlines())
 
     def _view(self) -> RenderableType:
-        return report.to_rich(self.cards(most=MAX_SHOWN), hidden=self._hidden)
+        return to_rich(self.cards(most=MAX_SHOWN), hidden=self._hidden)
 
     @property
     def _hidden(self) -> int:
         return max(0, len(self.queries) - MAX_SHOWN)
 
-    def _cards(self, only: Sequence[int]) -> list[report.Card]:
-        return report.cards(
+    def _cards(self, only: Sequence[int]) -> list[Card]:
+        return make_cards(
             self.queries,
             self.frame,
             info=self.info,
@@ -185,11 +192,11 @@ class Counterfactuals:
             only=only,
         )
 
-    def _figure(self, place: int, card: report.Card) -> Figure:
+    def _figure(self, place: int, card: Card) -> Figure:
         numbers = [feature.is_number for feature in self.schema.features]
         if len(numbers) != 2 or not all(numbers):
-            return plots.plot_changes(card)
-        return plots.plot_map(
+            return plot_changes(card)
+        return plot_map(
             self.queries.iloc[[place]],
             self.frame.iloc[np.flatnonzero(self.positions == place)],
             schema=self.schema,
@@ -217,8 +224,8 @@ class Counterfactuals:
 
     def _record(self) -> dict[str, Any]:
         """Everything but the density as nested dicts and lists, with values as the frames hold them."""
-        names = report.labels(self.schema)
-        values = [dict(zip(names, row, strict=True)) for row in report.rows(self.queries)]
+        names = labels(self.schema)
+        values = [dict(zip(names, row, strict=True)) for row in plain_rows(self.queries)]
         queries: list[dict[str, Any]] = [
             {"row": label, "values": own, "counterfactuals": []}
             for label, own in zip(self.queries.index, values, strict=True)
@@ -233,9 +240,9 @@ class Counterfactuals:
         }
 
     def _answers(self, names: list[str]) -> Iterator[dict[str, Any]]:
-        before, after = report.rows(self.queries), report.rows(self.frame)
-        different = report.differences(self.queries.iloc[self.positions], self.frame)
-        info = [dict(zip(map(str, self.info.columns), row, strict=True)) for row in report.rows(self.info)]
+        before, after = plain_rows(self.queries), plain_rows(self.frame)
+        different = differences(self.queries.iloc[self.positions], self.frame)
+        info = [dict(zip(map(str, self.info.columns), row, strict=True)) for row in plain_rows(self.info)]
         for i, cf in enumerate(self.frame.index.get_level_values("cf")):
             old, new = before[self.positions[i]], after[i]
             changes = [{"feature": names[j], "before": old[j], "after": new[j]} for j in np.flatnonzero(different[i])]

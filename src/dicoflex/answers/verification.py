@@ -16,10 +16,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dicoflex.constraints import Constraints, rules
-from dicoflex.constraints.rules import is_missing
+from dicoflex.constraints import Constraints
+from dicoflex.constraints.rules.kinds import resolve
+from dicoflex.constraints.rules.meaning import evaluate, is_missing
+from dicoflex.constraints.rules.tree import Rule, names
 from dicoflex.constraints.statement import PerUnit, Range, Single
-from dicoflex.table.schema import Feature, Kind, Schema, dtype_of
+from dicoflex.table.feature import Feature, Kind, dtype_of
+from dicoflex.table.schema import Schema
 
 ROUNDING = 1e-14  # of limits that are calculated from the query, as a share of their size
 STEP_ROUNDING = 1e-6
@@ -220,10 +223,10 @@ def _cost(pair: _Pair, constraints: Constraints) -> float:
     return total
 
 
-def _rule(rule: rules.Rule, schema: Schema) -> Check:
-    columns = {name: rules.resolve(name, schema.names) for name in rules.names(rule)}
+def _rule(rule: Rule, schema: Schema) -> Check:
+    columns = {name: resolve(name, schema.names) for name in names(rule)}
     orders = {name: schema[c].levels for name, c in columns.items() if schema[c].kind is Kind.ORDINAL}
-    return lambda pair: rules.evaluate(rule, {name: pair.answer[c] for name, c in columns.items()}, orders=orders)
+    return lambda pair: evaluate(rule, {name: pair.answer[c] for name, c in columns.items()}, orders=orders)
 
 
 def _fits(schema: Schema) -> Check:

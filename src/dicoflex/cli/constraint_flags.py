@@ -24,7 +24,8 @@ from dicoflex.errors import QueryError, SettingError, named
 
 if TYPE_CHECKING:
     from dicoflex.constraints import Constraints
-    from dicoflex.table.schema import Feature, Schema
+    from dicoflex.table.feature import Feature
+    from dicoflex.table.schema import Schema
 
 Words = Sequence[str]
 

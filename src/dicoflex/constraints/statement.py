@@ -25,8 +25,9 @@ from typing import Any, Literal, NamedTuple, TypeGuard
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator, model_serializer, model_validator
 
-from dicoflex.constraints import rules as rule_language
-from dicoflex.constraints.rules import Rule, is_missing
+from dicoflex.constraints.rules.meaning import is_missing
+from dicoflex.constraints.rules.parser import parse
+from dicoflex.constraints.rules.tree import Rule
 from dicoflex.errors import ConstraintError, named
 
 Name = int | str
@@ -238,7 +239,7 @@ class Constraints(_Model):
     @field_validator("rules", mode="before")
     @classmethod
     def _read_rules(cls, given: Any) -> tuple[str, ...]:
-        parsed = [rule_language.parse(text) for text in _items(given, "rules")]
+        parsed = [parse(text) for text in _items(given, "rules")]
         _unique([str(rule) for rule in parsed], "rules")
         return tuple(rule.text for rule in parsed)
 
@@ -350,7 +351,7 @@ class Constraints(_Model):
     @cached_property
     def parsed_rules(self) -> tuple[Rule, ...]:
         """The rules as trees, in the order of `rules`."""
-        return tuple(rule_language.parse(text) for text in self.rules)
+        return tuple(parse(text) for text in self.rules)
 
     @property
     def is_empty(self) -> bool:

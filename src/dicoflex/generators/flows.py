@@ -25,30 +25,17 @@ Departures from the paper, with the reason:
 - "5 hidden layers" can mean the chain or its networks; it is read as a chain of 5 transforms, whose networks have
   `hidden_layers` layers of 32 units.
 - MAF's orders are random and its units spread over them (`_spread_degrees`): with orders up and down and 32 units, the
-  middle ones of 66 reals would be read by no unit of any transform.
-"""
+  middle ones of 66 reals would be read by no unit of any transform."""
 
 from __future__ import annotations
 
-__all__ = [
-    "FlowConfig",
-    "Maf",
-    "MafConfig",
-    "Nice",
-    "NiceConfig",
-    "RealNvp",
-    "RealNvpConfig",
-    "blocks",
-    "dequantise",
-    "settle",
-]
+__all__ = ["FlowConfig", "Maf", "MafConfig", "Nice", "NiceConfig", "RealNvp", "RealNvpConfig"]
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from math import log, pi
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
-import numba
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -62,13 +49,12 @@ from zuko.transforms import AdditiveTransform, MonotonicAffineTransform
 
 from dicoflex.errors import ModelFileError, named
 from dicoflex.generators.base import Context, GeneratorConfig, Table
+from dicoflex.generators.flow_pass import Network, Program, condition, pack, run
+from dicoflex.generators.on_reals import blocks, dequantise, settle
 from dicoflex.limits.limits import Limits
 from dicoflex.runtime.randomness import uniforms
 from dicoflex.table.encoding import Encoding, Values
 
-LOG_SLOPE = log(1e-3)
-BLOCK = 2**16
-FAR = 1e12
 HOPELESS = 1e8
 
 
@@ -191,8 +177,8 @@ class _Flow(ABC):
         density = np.empty(len(context))
         for at, _ in blocks(len(context), 1):
             z = self.encoding.to_reals(answers[at]).astype(np.float64)
-            hidden = _condition(program, self._conditions(context.take(at)))
-            log_det = _run(program, hidden, z, 1, False)
+            hidden = condition(program, self._conditions(context.take(at)))
+            log_det = run(program, hidden, z, 1, False)
             density[at] = -0.5 * (z**2 + log(2 * pi)).sum(axis=1) + log_det
         return np.where(np.isnan(density), -np.inf, density)
 
@@ -215,7 +201,7 @@ class _Flow(ABC):
         for at, turn in blocks(len(context), n):
             some, count = context.take(at), turn.stop - turn.start
             reals = ndtri(uniforms(keys[at], (start[at] + turn.start) * width, count * width)).reshape(-1, width)
-            _run(program, _condition(program, self._conditions(some)), reals, count, True)
+            run(program, condition(program, self._conditions(some)), reals, count, True)
             within = None if limits is None else limits.take(at)
             draws[at, turn] = settle(self.encoding, some, reals.reshape(len(some), count, width), within)
         return draws, None
@@ -231,7 +217,7 @@ class _Flow(ABC):
         """The present weights, laid out for the compiled pass."""
         width, n_context = self.encoding.n_reals, 2 * self.encoding.n_reals + self.n_classes + 1
         networks = [_network(t, width, n_context, self._settings) for t in self.flow.transform.transforms]
-        chain = [_pack(network, width) for network in networks]
+        chain = [pack(network, width) for network in networks]
         return Program(*(np.ascontiguousarray(np.stack(arrays)) for arrays in zip(*chain, strict=True)))
 
 
@@ -293,118 +279,12 @@ class Nice(_Flow):
         return flow
 
 
-# -- between reals and rows, for every density on the reals ---------------------------------------------------------
-
-
-def dequantise(
-    encoding: Encoding, answers: Values, noise: float, number_noise: float, *, generator: torch.Generator
-) -> torch.Tensor:
-    """The answers' reals plus Gaussian noise: `noise` on one-hot columns, `number_noise` on numbers."""
-    reals = torch.from_numpy(encoding.to_reals(answers)).to(generator.device)
-    scale = torch.from_numpy(np.where(encoding.is_onehot, noise, number_noise).astype(np.float32))
-    shocks = torch.randn(reals.shape, generator=generator, device=generator.device)
-    return reals + scale.to(generator.device) * shocks
-
-
-def settle(encoding: Encoding, context: Context, reals: NDArray[np.float64], limits: Limits | None) -> Values:
-    """The rows (n, draws, d) nearest to some reals (n, draws, D): finite, within the schema, frozen as in the query.
-
-    Under limits they are moved inside, one feature at a time; see `Limits.project`.
-
-    Whatever the density did: a real that is no number is the query's own, and one too large to decode is cut off.
-    """
-    own = encoding.to_reals(context.query)[:, None, :]
-    sane = np.clip(np.where(np.isnan(reals), own, reals), -FAR, FAR)
-    values = encoding.from_reals(sane.reshape(-1, encoding.n_reals))
-    which = np.repeat(np.arange(len(context)), reals.shape[1])
-    values = np.where(context.frozen[which], context.query[which], values)
-    if limits is not None:
-        values = limits.project(values, context.query[which], which)
-    return values.reshape(*reals.shape[:2], -1)
-
-
-def blocks(n: int, draws: int, *, size: int = BLOCK) -> Iterator[tuple[slice, slice]]:
-    """Slices of queries and of draws that cover all n * draws, at most `size` at a time, so that memory is bounded.
-
-    >>> list(blocks(3, 2, size=4))
-    [(slice(0, 2, None), slice(0, 2, None)), (slice(2, 3, None), slice(0, 2, None))]
-    """
-    count = max(1, min(draws, size))
-    step = max(1, size // count)
-    for low in range(0, n, step):
-        for start in range(0, draws, count):
-            yield slice(low, min(low + step, n)), slice(start, min(start + count, draws))
-
-
-# -- the compiled pass ----------------------------------------------------------------------------------------------
-
-
-class Program(NamedTuple):
-    """A flow's weights in the order in which its inverse needs them.
-
-    The inverse of an autoregressive transform finds one real per step. A hidden unit is *ready* at the first step at
-    which all reals that it depends on are known. With the units sorted by that step, the inverse evaluates each unit
-    once, where running the whole network for every real would do so D times.
-
-    Axes: l transform, t step, u and v hidden units, m hidden layer, c entry of the context. A coupling is the same
-    with many units ready at one step. All weights are masked; those of a hidden unit stand in one row, by receiver.
-    """
-
-    sequence: NDArray[np.int64]  # (l, t): the real that is found at step t
-    ready: NDArray[np.int64]  # (l, m, u): the step at which a unit is ready
-    context: NDArray[np.float64]  # (l, c, u)
-    context_bias: NDArray[np.float64]  # (l, u)
-    first: NDArray[np.float64]  # (l, t, u)
-    hidden: NDArray[np.float64]  # (l, m, u, v)
-    hidden_bias: NDArray[np.float64]  # (l, m, v)
-    out: NDArray[np.float64]  # (l, u, 2, t): shift and scale
-    out_bias: NDArray[np.float64]  # (l, 2, t)
-
-
-def _pack(network: _Network, width: int) -> Program:
-    """One transform's part of the program, without the leading axis; units are sorted by when they are ready."""
-    weights, masks, biases = list(network.weights), list(network.masks), list(network.biases)
-    known = np.zeros(weights[0].shape[1], dtype=np.int64)
-    known[:width] = np.arange(1, width + 1)
-    ready = []
-    for m in range(len(weights) - 1):
-        steps = (masks[m] * known).max(axis=1)
-        rank = np.argsort(steps, kind="stable")
-        weights[m], biases[m], known = weights[m][rank], biases[m][rank], steps[rank]
-        weights[m + 1], masks[m + 1] = weights[m + 1][:, rank], masks[m + 1][:, rank]
-        ready.append(known)
-    if ((masks[-1] * known).max(axis=1) > np.tile(np.arange(width), 2)).any():
-        raise ModelFileError("the masks in the model file let a real depend on itself; fit and save again")
-    units = len(known)
-    return Program(
-        sequence=network.sequence,
-        ready=np.stack(ready),
-        context=weights[0][:, width:].T,
-        context_bias=biases[0],
-        first=weights[0][:, :width].T,
-        hidden=np.reshape([w.T for w in weights[1:-1]], (-1, units, units)),
-        hidden_bias=np.reshape(biases[1:-1], (-1, units)),
-        out=weights[-1].reshape(2, width, units).transpose(2, 0, 1),
-        out_bias=biases[-1].reshape(2, width),
-    )
-
-
-class _Network(NamedTuple):
-    """A transform's network in one form for all: reals in the order of the steps, then the context, go in; D shifts,
-    then D scales come out, again by step. Weights are masked; a mask says what may depend on what."""
-
-    sequence: NDArray[np.int64]
-    weights: list[NDArray[np.float64]]
-    masks: list[NDArray[np.bool_]]
-    biases: list[NDArray[np.float64]]
-
-
-def _network(transform: LazyTransform, width: int, n_context: int, config: FlowConfig) -> _Network:
+def _network(transform: LazyTransform, width: int, n_context: int, config: FlowConfig) -> Network:
     """The network of one of zuko's transforms, with zeros for what it leaves out."""
     units, layers = config.hidden_features, config.hidden_layers
     sizes = [width + n_context, *[units] * layers, 2 * width]
     shapes = list(zip(sizes[1:], sizes[:-1], strict=True))
-    network = _Network(
+    network = Network(
         sequence=np.arange(width),
         weights=[np.zeros(shape) for shape in shapes],
         masks=[np.zeros(shape, dtype=bool) for shape in shapes],
@@ -437,79 +317,3 @@ def _wiring(transform: LazyTransform, width: int) -> tuple[NDArray[np.int64], ND
         return everything, everything, np.argsort(transform.order.cpu().numpy(), kind="stable")
     # A table with one real has nothing to be autoregressive about: zuko makes a network of the context alone.
     return everything[:0], everything, everything
-
-
-@numba.njit(cache=True, parallel=True)
-def _condition(program, contexts):  # type: ignore[no-untyped-def]
-    """What each context adds to the first hidden layer of every transform: (n, l, u)."""
-    n_transforms, n_context, units = program.context.shape
-    hidden = np.empty((len(contexts), n_transforms, units))
-    for i in numba.prange(len(contexts)):
-        for k in range(n_transforms):
-            hidden[i, k] = program.context_bias[k]
-            for c in range(n_context):
-                value = contexts[i, c]
-                if value != 0.0:
-                    for u in range(units):
-                        hidden[i, k, u] += program.context[k, c, u] * value
-    return hidden
-
-
-@numba.njit(cache=True, parallel=True)
-def _run(program, hidden, points, draws, inverse):  # type: ignore[no-untyped-def]
-    """Take `points` (n * draws, D) through the flow or back, in place; the log determinants of the way forward."""
-    log_det = np.zeros(len(points))
-    n_transforms, layers, units = program.ready.shape
-    width = program.sequence.shape[1]
-    for i in numba.prange(len(points)):
-        before, out = np.empty((layers, units)), np.empty((2, width))
-        known = np.empty(layers, np.int64)
-        for k in range(n_transforms):
-            at = n_transforms - 1 - k if inverse else k
-            log_det[i] += _transform(program, at, hidden[i // draws, at], points[i], inverse, before, out, known)
-    return log_det
-
-
-@numba.njit(cache=True)
-def _transform(program, at, start, point, inverse, before, out, known):  # type: ignore[no-untyped-def]
-    """One transform on one point, in place: z = x * exp(alpha) + mu, or x = (z - mu) / exp(alpha), step by step."""
-    sequence, first, ready = program.sequence[at], program.first[at], program.ready[at]
-    hidden, weights = program.hidden[at], program.out[at]
-    before[0] = start
-    before[1:] = program.hidden_bias[at]
-    out[:] = program.out_bias[at]
-    known[:] = 0
-    log_det = 0.0
-    for t in range(len(point)):
-        _wake(hidden, weights, ready, t, before, out, known)
-        j = sequence[t]
-        mu, alpha = out[0, t], out[1, t] / (1.0 + abs(out[1, t] / LOG_SLOPE))
-        x = (point[j] - mu) / np.exp(alpha) if inverse else point[j]
-        point[j] = x if inverse else x * np.exp(alpha) + mu
-        log_det += alpha
-        _add(before[0], first[t], x, known[0])
-    return log_det
-
-
-@numba.njit(cache=True)
-def _wake(hidden, weights, ready, t, before, out, known):  # type: ignore[no-untyped-def]
-    """Pass on the units that are ready at step `t`, layer by layer; `known` counts those done in each layer."""
-    layers, units = before.shape
-    for m in range(layers):
-        u = known[m]
-        while u < units and ready[m, u] <= t:
-            active = before[m, u]
-            if not active <= 0.0:  # the ReLU, and a NaN is passed on
-                if m + 1 < layers:
-                    _add(before[m + 1], hidden[m, u], active, known[m + 1])
-                else:
-                    _add(out[0], weights[u, 0], active, t)
-                    _add(out[1], weights[u, 1], active, t)
-            u += 1
-        known[m] = u
-
-
-@numba.njit(cache=True)
-def _add(total, weights, value, start):  # type: ignore[no-untyped-def]
-    for u in range(start, len(total)):
-        total[u] += weights[u] * value

@@ -25,7 +25,7 @@ from scipy.special import logsumexp, ndtri
 
 from dicoflex.errors import ModelFileError, named
 from dicoflex.generators.base import Context, GeneratorConfig, Table
-from dicoflex.generators.flows import blocks, dequantise, settle
+from dicoflex.generators.on_reals import blocks, dequantise, settle
 from dicoflex.limits.limits import Limits
 from dicoflex.neighbours import Pool, nearest
 from dicoflex.runtime.randomness import uniforms

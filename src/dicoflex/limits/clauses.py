@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dicoflex.constraints.rules import (
+from dicoflex.constraints.rules.kinds import resolve
+from dicoflex.constraints.rules.tree import (
     And,
     Arithmetic,
     Comparison,
@@ -31,11 +32,11 @@ from dicoflex.constraints.rules import (
     Rule,
     Text,
     Truth,
-    resolve,
 )
 from dicoflex.errors import ConstraintError
 from dicoflex.table.encoding import Values
-from dicoflex.table.schema import Feature, Schema
+from dicoflex.table.feature import Feature
+from dicoflex.table.schema import Schema
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

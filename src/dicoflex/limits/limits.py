@@ -22,7 +22,7 @@ from dicoflex.constraints import Constraints
 from dicoflex.errors import ConstraintError
 from dicoflex.limits.clauses import BELOW, EQUAL, LEVELS, LINEAR, MISSING, UNEQUAL, Clauses, holds
 from dicoflex.table.encoding import Encoding, Values
-from dicoflex.table.schema import Feature, dtype_of
+from dicoflex.table.feature import Feature, dtype_of
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 
 from dicoflex.errors import QueryError, SchemaError, named
 from dicoflex.runtime.threads import in_threads
-from dicoflex.table.schema import Feature, Level, Schema, dtype_of, typed
+from dicoflex.table.feature import Feature, Level, dtype_of, typed
+from dicoflex.table.schema import Schema
 
 Values = NDArray[np.float64]
 FEW = 32

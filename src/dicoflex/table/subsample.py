@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from dicoflex.errors import DataError, SettingError, named
 from dicoflex.runtime.randomness import row_keys
-from dicoflex.table.schema import MAX_LEVELS
+from dicoflex.table.inference import MAX_LEVELS
 
 Ints = NDArray[np.int64]
 Keys = NDArray[np.uint64]

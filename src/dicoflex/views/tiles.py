@@ -1,22 +1,16 @@
-"""Pictures of one query's counterfactuals: the changes as a grid of tiles, and the map of two-feature data."""
+"""The changes of one query as a grid of tiles."""
 
 from __future__ import annotations
 
-__all__ = ["plot_changes", "plot_map", "to_png"]
+__all__ = ["TITLE_SIZE", "plot_changes"]
 
-import io
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
-import pandas as pd
-
-from dicoflex.table.schema import Feature, Kind, Schema
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+from dicoflex.views.canvas import BAR, INK, MIN_TILE, QUIET, SOFT, new_figure, short
 
 SIGNS = {"up": "▲", "down": "▼", "other": "●"}
 MARKS = {True: "✓", False: "✗", None: "–"}
@@ -25,8 +19,6 @@ COLOURS = {"up": (0.0, 0.376, 0.663), "down": (0.839, 0.451, 0.0), "other": (0.6
 MARK_COLOURS = {True: "#1d7a46", False: "#b3261e", None: "#8a93a0"}
 LEGEND = (("up", "higher"), ("down", "lower"), ("other", "another value"))
 LEGEND_NOTE = "stronger colour: larger step"
-INK, QUIET, SOFT, BAR = "#1b2330", "#6b7583", "#f1f3f6", "#2a7f72"
-
 TEXT_SIZE, TITLE_SIZE = 9.0, 11.0
 # Bold letters are wider than the regular ones that are measured.
 TITLE_WIDENING = 1.2
@@ -34,12 +26,6 @@ TILE_HEIGHT = 0.36
 GAP = 0.05
 MARGIN = 0.2
 SECTION_GAP = 0.14
-MIN_TILE, MAX_TEXT = 0.62, 22
-
-MAP_STEPS = 160
-MAP_DEPTH = 8.0
-MAP_LEVELS, MAP_DARKEST = 16, 0.7
-MAP_TOP_PERCENTILE = 99.0
 
 
 def plot_changes(card: Mapping[str, Any], *, most: int = 12) -> Figure:
@@ -54,10 +40,10 @@ def plot_changes(card: Mapping[str, Any], *, most: int = 12) -> Figure:
         return _empty(card)
     values = {value["feature"]: value["value"] for value in card["query"]}
     columns = [
-        [_short(values[name]) for name in features],
+        [short(values[name]) for name in features],
         *([_tile_text(a, name) for name in features] for a in answers),
     ]
-    edges = _edges([_short(name) for name in features], columns)
+    edges = _edges([short(name) for name in features], columns)
     trust = _trust_lines(answers)
     lines = len(features) + len(trust)
     height = 2 * MARGIN + (lines + 2) * TILE_HEIGHT + (lines - 1) * GAP + 2 * SECTION_GAP + TILE_HEIGHT
@@ -71,57 +57,9 @@ def plot_changes(card: Mapping[str, Any], *, most: int = 12) -> Figure:
     return figure
 
 
-def plot_map(
-    query: pd.DataFrame,
-    frame: pd.DataFrame,
-    *,
-    schema: Schema,
-    title: str = "",
-    density: Callable[[pd.DataFrame], np.ndarray] | None = None,
-) -> Figure:
-    """A map of two number features: the query, its counterfactuals, and where the model expects them.
-
-    query: one row; frame: its counterfactuals; density: the log density of rows, drawn as the background.
-    """
-    figure = _figure(6.4, 5.2)
-    figure.set_layout_engine("constrained")
-    axes = figure.add_subplot()
-    if density is not None:
-        _draw_density(figure, axes, schema, density)
-    _draw_points(axes, query, frame)
-    across, up = schema.features
-    axes.set_xlabel(str(across.name), parse_math=False)
-    axes.set_ylabel(str(up.name), parse_math=False)
-    points = np.vstack([_places(query), _places(frame)])
-    axes.set_xlim(*_reach(across, points[:, 0]))
-    axes.set_ylim(*_reach(up, points[:, 1]))
-    axes.set_title(title, loc="left", fontsize=TITLE_SIZE, fontweight="bold", color=INK, pad=10, parse_math=False)
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=2, frameon=False)
-    axes.spines[["top", "right"]].set_visible(False)
-    return figure
-
-
-def to_png(figure: Figure, *, dpi: int = 130) -> bytes:
-    """The figure as a PNG file's bytes."""
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=dpi)
-    return buffer.getvalue()
-
-
-def _figure(width: float, height: float) -> Figure:
-    """A figure that pyplot does not know of; a notebook that has not loaded pyplot shows it all the same."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), facecolor="white")
-    FigureCanvasAgg(figure)
-    figure._repr_png_ = partial(to_png, figure)  # type: ignore[attr-defined]
-    return figure
-
-
 def _canvas(width: float, height: float) -> tuple[Figure, Axes]:
     """A figure whose axes are measured in inches from the lower left corner."""
-    figure = _figure(width, height)
+    figure = new_figure(width, height)
     axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
     axes.set_axis_off()
     axes.set_xlim(0.0, width)
@@ -143,13 +81,9 @@ def _heading(card: Mapping[str, Any]) -> str:
     return f"row {card['heading']} → {card['target']}"
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "…"
-
-
 def _tile_text(answer: Mapping[str, Any], name: str) -> str:
     change = answer["changes"].get(name)
-    return "" if change is None else f"{SIGNS[change['direction']]} {_short(change['after'])}"
+    return "" if change is None else f"{SIGNS[change['direction']]} {short(change['after'])}"
 
 
 def _width(text: str, size: float) -> float:
@@ -213,7 +147,7 @@ def _draw_tiles(
     """A line of tiles per feature; returns the y below them."""
     for line, name in enumerate(features):
         y = top - line * (TILE_HEIGHT + GAP) - TILE_HEIGHT / 2
-        _write(axes, edges[0] - 0.12 + GAP, y, _short(name), align="right", weight="normal")
+        _write(axes, edges[0] - 0.12 + GAP, y, short(name), align="right", weight="normal")
         _write(axes, (edges[0] + GAP + edges[1]) / 2, y, columns[0][line], align="center")
         for i, answer in enumerate(answers, start=1):
             colour = _tile_colour(answer["changes"].get(name))
@@ -286,62 +220,3 @@ def _draw_legend(axes: Axes, top: float) -> None:
         _write(axes, x + 0.22, y, text, colour=QUIET, size=8.0)
         x += _width(text, 8.0) + 0.5
     _write(axes, x, y, LEGEND_NOTE, colour=QUIET, size=8.0)
-
-
-def _draw_density(figure: Figure, axes: Axes, schema: Schema, density: Callable[[pd.DataFrame], np.ndarray]) -> None:
-    """The log density over the whole map as filled contours, cut off where it is too low to matter."""
-    from matplotlib import colormaps
-
-    across, up = (_steps(feature) for feature in schema.features)
-    if len(across) < 2 or len(up) < 2:
-        return
-    grid = np.meshgrid(across, up)
-    rows = pd.DataFrame(
-        {
-            f.name: pd.Series(values.ravel(), dtype=pd.api.types.pandas_dtype(f.dtype))
-            for f, values in zip(schema.features, grid, strict=True)
-        }
-    )
-    height = np.asarray(density(rows), dtype=float).reshape(grid[0].shape)
-    known = height[np.isfinite(height)]
-    if len(known) == 0:
-        return
-    # Single cells, such as those of repeated values, can be far denser than all around: they don't set the scale.
-    top = float(np.percentile(known, MAP_TOP_PERCENTILE))
-    height = np.clip(np.nan_to_num(height - top, nan=-MAP_DEPTH, neginf=-MAP_DEPTH, posinf=0.0), -MAP_DEPTH, 0.0)
-    colours = colormaps["Blues"](np.linspace(0.0, MAP_DARKEST, MAP_LEVELS))
-    levels = np.linspace(-MAP_DEPTH, 0.0, MAP_LEVELS + 1)
-    axes.set_facecolor(colours[0])
-    filled = axes.contourf(across, up, height, levels=levels, colors=colours)
-    bar = figure.colorbar(filled, ax=axes, pad=0.02, ticks=[-MAP_DEPTH, 0.0])
-    bar.ax.set_yticklabels(["rare", "likely"])
-    bar.outline.set_visible(False)
-
-
-def _reach(feature: Feature, points: np.ndarray) -> tuple[float, float]:
-    """The feature's limits, widened where a point lies outside or where both are the same."""
-    known = [float(feature.minimum or 0.0), float(feature.maximum or 0.0), *points]
-    low, high = min(known), max(known)
-    return (low, high) if low < high else (low - 0.5, high + 0.5)
-
-
-def _steps(feature: Feature) -> np.ndarray:
-    """Values to lay the map's grid on; whole numbers for an integer feature."""
-    steps = np.linspace(float(feature.minimum or 0.0), float(feature.maximum or 0.0), MAP_STEPS)
-    return np.unique(np.round(steps)) if feature.kind is Kind.INTEGER else np.unique(steps)
-
-
-def _draw_points(axes: Axes, query: pd.DataFrame, frame: pd.DataFrame) -> None:
-    """The query as a star and its counterfactuals as dots; rows with a missing value have no place."""
-    start, ends = _places(query), _places(frame)
-    for x, y in ends if len(start) else []:
-        axes.plot([start[0, 0], x], [start[0, 1], y], color="#333333", linewidth=0.7, alpha=0.45, zorder=2)
-    whole: dict[str, Any] = {"edgecolor": "white", "clip_on": False}
-    axes.scatter(ends[:, 0], ends[:, 1], s=46, color="#D55E00", zorder=3, label="counterfactuals", **whole)
-    axes.scatter(start[:, 0], start[:, 1], s=210, marker="*", color="black", zorder=4, label="query", **whole)
-
-
-def _places(frame: pd.DataFrame) -> np.ndarray:
-    places = np.column_stack([frame.iloc[:, j].to_numpy(dtype=float, na_value=np.nan) for j in range(2)])
-    known: np.ndarray = places[~np.isnan(places).any(axis=1)]
-    return known

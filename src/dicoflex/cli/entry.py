@@ -1,0 +1,44 @@
+"""The way into the command line, and its exit codes."""
+
+from __future__ import annotations
+
+__all__ = ["main"]
+
+import sys
+import traceback
+from collections.abc import Sequence
+
+from dicoflex.cli.commands import app
+from dicoflex.errors import UserError
+
+INTERRUPTED = 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code; what the caller can mend is told in one line.
+
+    >>> main(["--version"])
+    dicoflex ...
+    0
+    """
+    arguments = sys.argv[1:] if argv is None else list(argv)
+    try:
+        app(args=arguments, prog_name="dicoflex")
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
+        return _complain("interrupted", code) if code == INTERRUPTED else code
+    except KeyboardInterrupt:
+        return _complain("interrupted", INTERRUPTED)
+    except UserError as error:
+        return _complain(f"error: {error}", error.exit_code, debug="--debug" in arguments)
+    except Exception as error:
+        hint = "this is a bug: 'dicoflex --debug ...' shows where"
+        return _complain(f"error: {type(error).__name__}: {error}; {hint}", 1, debug="--debug" in arguments)
+    return 0
+
+
+def _complain(message: str, code: int, *, debug: bool = False) -> int:
+    if debug:
+        traceback.print_exc()
+    print(message, file=sys.stderr)
+    return code

@@ -1,0 +1,140 @@
+"""What the commands say."""
+
+from __future__ import annotations
+
+__all__ = ["counted", "note", "say_fitted", "say_header", "say_schema", "say_shortfall", "say_verdicts"]
+
+import json
+import shlex
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.text import Text
+
+from dicoflex.errors import ModelFileError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from rich.table import Table
+
+    from dicoflex.answers.counterfactuals import Counterfactuals
+    from dicoflex.explainer import DiCoFlex
+    from dicoflex.table.schema import Schema
+
+
+MOST_REASONS = 3
+
+
+def note(message: str) -> None:
+    """A line beside the result, so that the result alone can be piped on."""
+    print(message, file=sys.stderr)
+
+
+def counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def say_shortfall(found: Counterfactuals, n: int) -> None:
+    short = found.shortfall
+    if len(short):
+        reasons = list(dict.fromkeys(map(str, short["reason"])))
+        note(f"{counted(len(short), 'row')} got fewer than {n}: {'; '.join(reasons[:MOST_REASONS])}")
+        if len(reasons) > MOST_REASONS:
+            note(f"and {counted(len(reasons) - MOST_REASONS, 'other reason')}; --out found.json lists them by row")
+
+
+def say_verdicts(found: Counterfactuals) -> bool:
+    """Print how many answers obey each constraint, beside the result; whether all do."""
+    verdicts = found.verify()
+    table = print_table("constraint", "answers", "obey", "break")
+    for constraint, holds in verdicts.groupby("constraint", sort=False)["holds"]:
+        table.add_row(Text(str(constraint)), *(str(n) for n in (len(holds), holds.sum(), (~holds).sum())))
+    if len(verdicts):
+        Console(stderr=True).print(table)
+    broken = verdicts[~verdicts["holds"]]
+    note(f"verified {counted(len(found), 'counterfactual')}: {counted(len(broken), 'violation')}")
+    for row, cf, constraint in broken[["row", "cf", "constraint"]].itertuples(index=False):
+        note(f"row {row!r}, counterfactual {cf}: {constraint} does not hold")
+    return broken.empty
+
+
+def say_fitted(explainer: DiCoFlex, labels: pd.Series, *, data: Path, out: Path, seconds: float) -> None:
+    counts = ", ".join(f"{label}: {count:,}" for label, count in labels.value_counts().items())
+    note(f"learned from {counted(len(labels), 'row')} ({counts}) in {seconds:.0f} s")
+    note(f"wrote {out} ({out.stat().st_size / 1e6:.1f} MB); next:")
+    words = ["dicoflex", "explain", out, data, "--target", explainer.classes_[-1], "--out", "counterfactuals.html"]
+    note(f"  {shlex.join(map(str, words))}")
+
+
+def say_header(header: Mapping[str, Any], path: Path) -> None:
+    """The facts of a model file, and its schema, as two tables."""
+    from dicoflex.table.schema import Schema
+
+    try:
+        facts = _facts(header)
+        described = Schema.from_json(json.dumps(header["encoding"]["schema"]))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ModelFileError(f"{path}: the header does not describe a model ({error}); save the model again") from None
+    console = Console()
+    table = print_table("", "")
+    table.show_header = False
+    for name, value in {"file": str(path), **facts}.items():
+        table.add_row(Text(name, style="dim"), Text(value))
+    console.print(table)
+    console.print()
+    say_schema(described, console)
+
+
+def _facts(header: Mapping[str, Any]) -> dict[str, str]:
+    """What the header says besides the schema, in words; facts that a model does not have are left out."""
+    known = header["report"]
+    exponents = sorted(header["exponents"])
+    facts = {
+        "fingerprint": header["fingerprint"],
+        "generator": header["generator"],
+        "classes": ", ".join(map(str, header["classes"])),
+        "label column": known.get("label"),
+        "sparsity p": f"{exponents[0]:g} to {exponents[-1]:g}",
+        "confidence": _confidence_text(known.get("confidence")),
+        "learned from": f"{known['rows']:,} rows, {known['pairs']:,} pairs, in {known['seconds']:.0f} s",
+        "training ended": known.get("training_ended"),
+        "held-out loss": "" if known["held_out_loss"] is None else f"{known['held_out_loss']:.3f}",
+        "stand-in": f"{header['stand_in']}, agrees with the classifier on {known['stand_in_agreement']:.1%}",
+        "classifier asked": f"{known['black_box_rows']:,} rows in {counted(known['black_box_calls'], 'call')}",
+    }
+    return {name: str(value) for name, value in facts.items() if value}
+
+
+def _confidence_text(known: Mapping[str, Mapping[str, float]] | None) -> str:
+    texts = [f"{label}: {own['default']:g}, at most {own['highest']:g}" for label, own in (known or {}).items()]
+    return "; ".join(texts) or "learned from labels alone, can't be asked for"
+
+
+def say_schema(described: Schema, console: Console) -> None:
+    """The features, and the constraints that bind every call, as two tables."""
+    table = print_table("feature", "kind", "dtype", "values")
+    for feature in described.features:
+        table.add_row(Text(str(feature.name)), feature.kind.value, feature.dtype, Text(feature.values_text()))
+    console.print(table)
+    if described.constraints.is_empty:
+        return
+    table = print_table("constraint of every call", "to lift it")
+    for single in described.constraints.singles():
+        about = single.label.removeprefix("rule ") if single.kind == "rules" else single.feature
+        entry = single.kind if about is None else f"{single.kind}:{about}"
+        table.add_row(Text(single.text), Text(f"--override {shlex.quote(entry)}"))
+    console.print()
+    console.print(table)
+
+
+def print_table(*columns: str) -> Table:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table

@@ -1,0 +1,158 @@
+"""Names and kinds that a rule may compare, checked before any row is seen."""
+
+from __future__ import annotations
+
+__all__ = ["check_kinds", "check_names", "equal", "resolve"]
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from dicoflex.constraints.rules.parser import short
+from dicoflex.constraints.rules.tree import (
+    SUM,
+    Arithmetic,
+    Comparison,
+    Literal,
+    Member,
+    Name,
+    Number,
+    Rule,
+    Text,
+    Truth,
+    Value,
+    is_bare,
+    names,
+    walk,
+    written,
+)
+from dicoflex.errors import RuleError, named
+
+
+def resolve(name: str, known: Iterable[Any]) -> Any:
+    """The one of `known` that a rule's name means, or None; columns that are numbers are written as text.
+
+    >>> resolve("7", [7, "age"])
+    7
+    """
+    columns = list(known)
+    return name if name in columns else {str(column): column for column in columns}.get(name)
+
+
+def check_names(rule: Rule, known: Iterable[Any]) -> None:
+    """Refuse a rule that names a feature which is not among `known`."""
+    columns = list(known)
+    for name in names(rule):
+        if resolve(name, columns) is None:
+            # Where `marital-status` lacks its backticks, it reads as a difference.
+            meant = [str(c) for c in columns if name in str(c) and not is_bare(str(c)) and str(c) in rule.text]
+            hint = f"a name such as {meant[0]} goes in backticks: `{meant[0]}`" if meant else None
+            raise RuleError(f"rule {short(rule.text)}: {hint or named('feature', name, columns)}")
+
+
+def check_kinds(rule: Rule, kinds: Mapping[str, str], levels: Mapping[str, Sequence[Any]] | None = None) -> None:
+    """Refuse a rule that compares what can't be compared.
+
+    kinds: a rule's name to 'number', 'level', 'ordinal' or 'boolean'.
+    levels: the levels of names of kind 'level' and 'ordinal', the latter in their order; literals must be among them.
+
+    >>> check_kinds(parse("age >= 'old'"), {"age": "number"})
+    Traceback (most recent call last):
+    dicoflex.errors.RuleError: rule "age >= 'old'": compares age, a number, with the text 'old'; write a number
+    """
+    checker = _Kinds(rule, kinds, levels or {})
+    for node in walk(rule.tree):
+        match node:
+            case Arithmetic(_, left, right):
+                checker.number(left)
+                checker.number(right)
+            case Comparison(op, left, right) if op in ("==", "!="):
+                checker.equality(left, right)
+            case Comparison(_, left, right):
+                checker.order(left, right)
+            case Member(item, values):
+                for value in values:
+                    checker.equality(item, value)
+            case _:
+                pass
+
+
+class _Kinds:
+    """What `check_kinds` knows: the kind of every name, and its levels."""
+
+    def __init__(self, rule: Rule, kinds: Mapping[str, str], levels: Mapping[str, Sequence[Any]]) -> None:
+        self.rule, self.kinds, self.levels = rule, kinds, levels
+
+    def kind(self, node: Value) -> str:
+        match node:
+            case Name(name):
+                return self.kinds.get(name, "number")
+            case Text():
+                return "text"
+            case Truth():
+                return "truth"
+            case _:
+                return "number"
+
+    def error(self, problem: str) -> RuleError:
+        return RuleError(f"rule {short(self.rule.text)}: {problem}")
+
+    def called(self, node: Value) -> str:
+        """The operand as a message names it."""
+        text = written(node, SUM)
+        words = {"level": "a category", "ordinal": "an ordinal", "boolean": "a boolean", "number": "a number"}
+        if isinstance(node, Name):
+            return f"{text}, {words[self.kind(node)]},"
+        return f"the text {text}" if isinstance(node, Text) else text
+
+    def number(self, node: Value) -> None:
+        if self.kind(node) != "number":
+            raise self.error(f"calculates with {self.called(node).rstrip(',')}; only numbers can be calculated with")
+
+    def equality(self, left: Value, right: Value) -> None:
+        if self.kind(left) in ("number", "text", "truth") and isinstance(right, Name):
+            left, right = right, left
+        one, other = self.kind(left), self.kind(right)
+        if one in ("level", "ordinal"):
+            fine = isinstance(right, Literal) or other in ("level", "ordinal")
+        elif one == "boolean":
+            fine = other in ("boolean", "truth") or (isinstance(right, Number) and right.value in (0.0, 1.0))
+        else:
+            fine = one == other
+        if not fine:
+            raise self.mismatch(left, right)
+        if one in ("level", "ordinal") and isinstance(left, Name) and isinstance(right, Literal):
+            self.known(left, right)
+
+    def order(self, left: Value, right: Value) -> None:
+        for one, other in ((left, right), (right, left)):
+            kind = self.kind(one)
+            if kind in ("level", "boolean"):
+                sort = "a category" if kind == "level" else "a boolean"
+                raise self.error(f"{written(one, SUM)} is {sort} and has no order; use ==, != or in")
+            if kind == "ordinal" and isinstance(one, Name):
+                if not isinstance(other, Literal):
+                    raise self.error(
+                        f"{one.name} is an ordinal; compare it by order with one of its levels, not with "
+                        f"{self.called(other).rstrip(',')}"
+                    )
+                return self.known(one, other)
+        if (self.kind(left), self.kind(right)) != ("number", "number"):
+            raise self.mismatch(left, right)
+        return None
+
+    def known(self, name: Name, literal: Literal) -> None:
+        """Refuse a literal that is none of the feature's levels."""
+        levels = self.levels.get(name.name)
+        if levels is not None and not any(equal(level, literal.value) for level in levels):
+            value = literal.value
+            value = int(value) if isinstance(value, float) and value.is_integer() else value
+            raise self.error(named(f"level of {name.name}:", value, levels))
+
+    def mismatch(self, left: Value, right: Value) -> RuleError:
+        remedy = {"number": "write a number", "boolean": "write true or false"}.get(self.kind(left), "use one kind")
+        return self.error(f"compares {self.called(left)} with {self.called(right).rstrip(',')}; {remedy}")
+
+
+def equal(one: Any, other: Any) -> bool:
+    """Equality of two values that are there; text never equals a number."""
+    return isinstance(one, str) == isinstance(other, str) and bool(one == other)

@@ -1,0 +1,252 @@
+"""The trees of rules: nodes, what they name, and the text that they are written as."""
+
+from __future__ import annotations
+
+__all__ = [
+    "COMPARE",
+    "COMPARISONS",
+    "IF",
+    "NOT",
+    "OR",
+    "POWERS",
+    "SIGN",
+    "SUM",
+    "TRUTHS",
+    "WORDS",
+    "And",
+    "Arithmetic",
+    "Comparison",
+    "Condition",
+    "Literal",
+    "Member",
+    "Missing",
+    "Name",
+    "Node",
+    "Not",
+    "Number",
+    "Or",
+    "Rule",
+    "Text",
+    "Truth",
+    "Value",
+    "is_bare",
+    "names",
+    "walk",
+    "written",
+]
+
+import operator
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Number:
+    """A literal number."""
+
+    value: float
+
+
+@dataclass(frozen=True)
+class Text:
+    """A literal text."""
+
+    value: str
+
+
+@dataclass(frozen=True)
+class Truth:
+    """The literal true or false."""
+
+    value: bool
+
+
+@dataclass(frozen=True)
+class Name:
+    """The value of a feature."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """`left op right` of numbers, op one of + - * /."""
+
+    op: str
+    left: Value
+    right: Value
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """`left op right`, op one of < <= > >= == !=."""
+
+    op: str
+    left: Value
+    right: Value
+
+
+@dataclass(frozen=True)
+class Member:
+    """Whether the item equals one of the literals."""
+
+    item: Value
+    values: tuple[Literal, ...]
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Whether the feature has no value."""
+
+    name: Name
+
+
+@dataclass(frozen=True)
+class And:
+    """All parts hold."""
+
+    parts: tuple[Condition, ...]
+
+
+@dataclass(frozen=True)
+class Or:
+    """At least one part holds."""
+
+    parts: tuple[Condition, ...]
+
+
+@dataclass(frozen=True)
+class Not:
+    """The part does not hold."""
+
+    part: Condition
+
+
+Literal = Number | Text | Truth
+Value = Number | Text | Truth | Name | Arithmetic
+Condition = Comparison | Member | Missing | And | Or | Not
+Node = Value | Condition
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule as it was written, and its tree; `str` gives canonical text that parses to an equal tree.
+
+    >>> str(parse("20<=hours<=50"))
+    '20 <= hours and hours <= 50'
+    """
+
+    text: str
+    tree: Condition
+
+    def __str__(self) -> str:
+        return written(self.tree, IF)
+
+
+IF, OR, AND, NOT, COMPARE, SUM, PRODUCT, SIGN = range(8)  # how tightly each construct binds
+COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
+POWERS = {
+    "or": OR,
+    "and": AND,
+    "in": COMPARE,
+    "is": COMPARE,
+    "+": SUM,
+    "-": SUM,
+    "*": PRODUCT,
+    "/": PRODUCT,
+} | dict.fromkeys(COMPARISONS, COMPARE)
+TRUTHS = {"true": True, "false": False, "True": True, "False": False}
+WORDS = {"and", "or", "not", "in", "is", "if", "then", "missing", *TRUTHS}
+WORD = re.compile(r"[^\W\d]\w*")
+
+
+def written(node: Node, power: int) -> str:
+    """Canonical text of `node`, in parentheses where it binds less tightly than `power`."""
+    own, text = _phrase(node)
+    return text if own >= power else f"({text})"
+
+
+def _phrase(node: Node) -> tuple[int, str]:
+    """How tightly the canonical text of `node` binds, and the text."""
+    match node:
+        case Arithmetic(op, left, right):
+            own = POWERS[op]
+            return own, f"{written(left, own)} {op} {written(right, own + 1)}"
+        case Comparison(op, left, right):
+            return COMPARE, f"{written(left, SUM)} {op} {written(right, SUM)}"
+        case Member(item, values):
+            return COMPARE, f"{written(item, SUM)} in {_list(values)}"
+        case Missing(name):
+            return COMPARE, f"{_atom(name)} is missing"
+        case Not(Member(item, values)):
+            return COMPARE, f"{written(item, SUM)} not in {_list(values)}"
+        case Not(Missing(name)):
+            return COMPARE, f"{_atom(name)} is not missing"
+        case Not(part):
+            return NOT, f"not {written(part, NOT)}"
+        case And(parts):
+            return AND, " and ".join(written(part, NOT) for part in parts)
+        case Or((Not(given), then)):
+            return IF, f"if {written(given, OR)} then {written(then, IF)}"
+        case Or(parts):
+            return OR, " or ".join(written(part, AND) for part in parts)
+        case _:
+            return SIGN, _atom(node)
+
+
+def _list(values: tuple[Literal, ...]) -> str:
+    return f"[{', '.join(_atom(value) for value in values)}]"
+
+
+def _atom(node: Literal | Name) -> str:
+    match node:
+        case Truth(value):
+            return "true" if value else "false"
+        case Number(value):
+            return str(int(value)) if value.is_integer() and abs(value) < 1e16 else repr(value)
+        case Text(value):
+            return "'" + value.replace("'", "''") + "'"
+        case Name(name):
+            return name if is_bare(name) else "`" + name.replace("`", "``") + "`"
+
+
+def is_bare(name: str) -> bool:
+    return WORD.fullmatch(name) is not None and name not in WORDS
+
+
+def names(rule: Rule) -> tuple[str, ...]:
+    """The features that the rule names, each once, in order of appearance.
+
+    >>> names(parse("if a > b then b > c"))
+    ('a', 'b', 'c')
+    """
+    return tuple(dict.fromkeys(node.name for node in walk(rule.tree) if isinstance(node, Name)))
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """Every node of the tree, from left to right."""
+    yield node
+    match node:
+        case Arithmetic(_, left, right) | Comparison(_, left, right):
+            inside: tuple[Node, ...] = (left, right)
+        case Member(item):
+            inside = (item,)
+        case Missing(name):
+            inside = (name,)
+        case And(parts) | Or(parts):
+            inside = parts
+        case Not(part):
+            inside = (part,)
+        case _:
+            inside = ()
+    for child in inside:
+        yield from walk(child)

@@ -1,0 +1,208 @@
+"""The default way of fitting: a judge decides on every pair, and on the model's own draws."""
+
+from __future__ import annotations
+
+__all__ = ["fit_judged"]
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dicoflex.errors import DataError
+from dicoflex.generators.base import Generator, Table
+from dicoflex.learning.black_box import BlackBox
+from dicoflex.learning.config import FitConfig
+from dicoflex.learning.pairs import Conditions, Pairs, clamp, prefer_sparse, sparsify
+from dicoflex.learning.stand_in import BLOCK, Surrogate, learn
+from dicoflex.learning.steps import (
+    Fitted,
+    Setting,
+    held_out_pairs,
+    make_teacher,
+    split_pairs,
+    train_stage,
+    unconditional,
+)
+from dicoflex.learning.training import History, Lesson
+from dicoflex.runtime.randomness import row_keys
+from dicoflex.table.encoding import Values
+from dicoflex.table.survey import Floats, Ints
+
+DEFAULT_CONFIDENCE = 0.7
+ROWS_FOR_CONFIDENCE = 100
+TOP_CONFIDENCE = 0.99
+STAND_IN_FLOOR = 0.6
+OWN_DRAWS_PER_ROW = 40
+
+
+def fit_judged(setting: Setting, black_box: BlackBox | None, probabilities: Floats | None) -> Fitted:
+    """The default way: pairs that the judge confirmed, then rounds of the model's own draws that it confirmed."""
+    return _Judged(setting, black_box, probabilities).run()
+
+
+class _Judged:
+    """The steps of the default way, in the order in which `run` names them."""
+
+    def __init__(self, setting: Setting, black_box: BlackBox | None, probabilities: Floats | None) -> None:
+        self.setting, self.black_box = setting, black_box
+        self.table, self.config = setting.table, setting.config
+        self.rng = np.random.default_rng(setting.seed)
+        hard = np.eye(self.table.n_classes)[self.table.labels]
+        self.seen_values = [self.table.values]
+        self.seen_answers = [hard if probabilities is None else probabilities]
+        supported = _supported(self.table, setting.masks, self.config) if probabilities is not None else None
+        self.conditions = supported or unconditional(setting, STAND_IN_FLOOR)
+        self.teacher, self.held = make_teacher(setting, self.conditions, self.rng, self.config.level_weight)
+        self.surrogate: Surrogate | None = None
+        self.agreement = 0.0
+
+    def run(self) -> Fitted:
+        setting = self.setting
+        self._learn_stand_in(first=True)
+        parts, held_out = self._bank()
+        generator = setting.generator.create(self.table, setting.generator_config, seed=setting.seed)
+        lesson = Lesson(parts, held_out, self.table.values, self.table.values)
+        histories = [train_stage(generator, lesson, setting, "training")]
+        for number in range(self.config.rounds):
+            if histories[-1].interrupted:
+                break
+            histories.append(self._own_round(generator, parts, held_out, number))
+        self._learn_stand_in(first=False)
+        assert self.surrogate is not None
+        facts = {
+            "pairs": int(sum(map(len, parts))),
+            "stand_in": self.surrogate.kind,
+            "stand_in_agreement": self.agreement,
+        }
+        return Fitted(generator, self.surrogate, self.conditions, histories, facts)
+
+    def _anchors(self) -> Ints:
+        n = len(self.table.values)
+        return self._balanced(np.arange(n), min(n, self.config.most_anchors))
+
+    def _balanced(self, rows: Ints, n: int) -> Ints:
+        return _balanced(self.table.labels, rows, self.table.n_classes, n, self.rng)
+
+    def _ask(self, values: Values, target: Ints) -> Floats:
+        """The judge's probability of each row's target; a black box's answers are kept to learn the stand-in from."""
+        if self.black_box is None:
+            return self._doubt(values, target)
+        answers = self.black_box.probabilities(values)
+        self.seen_values.append(values)
+        self.seen_answers.append(answers)
+        return answers[np.arange(len(values)), target]
+
+    def _doubt(self, values: Values, target: Ints) -> Floats:
+        assert self.surrogate is not None
+        return self.surrogate.probabilities(values, each=BLOCK)[np.arange(len(values)), target]
+
+    def _learn_stand_in(self, *, first: bool) -> None:
+        """The stand-in, from all that is known: at first also from crossings of near rows, where pairs will lie."""
+        if first and self.black_box is not None:
+            pairs = clamp(self.teacher.propose(self._anchors(), rng=self.rng, k=2))
+            context, answers = pairs.batch(self.table.values, self.table.values)
+            back = self.rng.random(answers.shape) < self.rng.random((len(answers), 1))
+            self._ask(np.where(back, context.query, answers), context.target)
+        elif not first and self.black_box is None:
+            return
+        values, answers = np.concatenate(self.seen_values), np.concatenate(self.seen_answers)
+        # In place of the parts: with a million rows asked for, both would be the most that a fit holds.
+        self.seen_values, self.seen_answers = [values], [answers]
+        self.surrogate, self.agreement = learn(self.table.encoding, values, answers, seed=self.setting.seed)
+
+    def _bank(self) -> tuple[list[Pairs], Pairs]:
+        """Pairs from the neighbour search, clamped, sparsified by the stand-in and confirmed by the judge."""
+        passes = [self._anchors() for _ in range(self.config.passes)]
+        parts, held_parts = [], []
+        with self.setting.progress.stage("neighbours", sum(map(len, passes))) as advance:
+            for anchors in passes:
+                pairs = self.teacher.propose(anchors, rng=self.rng, each=self.config.each, advance=advance)
+                seen, unseen = split_pairs(self._confirmed(pairs), self.held)
+                parts.append(seen)
+                held_parts.append(unseen)
+        if sum(map(len, parts)) == 0:
+            raise DataError("no training pair satisfies the judge; the labels may not belong to these rows")
+        return [part for part in parts if len(part)], held_out_pairs(held_parts, parts, self.rng)
+
+    def _confirmed(self, pairs: Pairs) -> Pairs:
+        values = self.table.values
+        pairs = clamp(pairs)
+        context, answers = pairs.batch(values, values)
+        likely = self._doubt(answers, context.target) >= context.confidence
+        pairs = pairs.take(likely & self.table.encoding.differs(answers, context.query).any(axis=1))
+        levels = np.array([not f.is_number for f in self.table.encoding.schema.features])
+        pairs = sparsify(
+            pairs, values, values, self._doubt,
+            exponents=self.config.exponents, levels=levels, undo_levels=self.config.undo_levels, rng=self.rng,
+        )  # fmt: skip
+        if self.black_box is not None:
+            context, answers = pairs.batch(values, values)
+            pairs = pairs.take(self._ask(answers, context.target) >= context.confidence)
+        return prefer_sparse(pairs, values, values, exponents=self.config.exponents, rng=self.rng)
+
+    def _own_round(self, generator: Generator, parts: list[Pairs], held_out: Pairs, number: int) -> History:
+        """Train on, with the model's own draws that the judge confirmed among the pairs."""
+        own, rows = self._own_pairs(generator, number)
+        offset = len(self.table.values)
+        moved = Pairs(own.anchor, own.row + offset, own.kept, own.frozen, own.target, own.p, own.confidence)
+        mixed = [Pairs.join([part, share]) for part, share in zip(parts, _shares(moved, len(parts)), strict=True)]
+        lesson = Lesson(mixed, held_out, self.table.values, np.concatenate([self.table.values, rows]))
+        return train_stage(generator, lesson, self.setting, f"own draws {number + 1}", share=0.3)
+
+    def _own_pairs(self, generator: Generator, number: int) -> tuple[Pairs, Values]:
+        draws_each = 8
+        rows = _train_rows(self.table, self.held)
+        draws = min(self.config.own_draws, OWN_DRAWS_PER_ROW * len(rows))
+        anchors = self._balanced(rows, max(1, draws // draws_each))
+        seeds = self.teacher.propose(anchors, rng=self.rng, k=1)
+        context, _ = seeds.batch(self.table.values, self.table.values)
+        numbered = np.column_stack([np.arange(len(context), dtype=float), context.query])
+        keys = row_keys(numbered, self.setting.seed + 1 + number)
+        values, _ = generator.sample(context, draws_each, keys, 0)
+        drawn = self.table.encoding.snap(values.reshape(-1, values.shape[2]))
+        spread = seeds.take(np.repeat(np.arange(len(seeds)), draws_each))
+        fine = self._ask(drawn, spread.target.astype(np.int64)) >= spread.confidence
+        index = np.arange(len(drawn), dtype=np.int32)
+        own = Pairs(spread.anchor, index, spread.kept, spread.frozen, spread.target, spread.p, spread.confidence)
+        return own.take(fine), drawn
+
+
+def _supported(table: Table, masks: NDArray[np.bool_] | None, config: FitConfig) -> Conditions:
+    """The confidences that each class's rows support: up to that of the hundredth surest row.
+
+    The usual one is 0.7, or what half of the class's rows reach where fewer than a hundred reach 0.7: the nearest of a
+    mere hundred rows would be far.
+    """
+    assert table.confidence is not None
+    highest, usual = np.empty(table.n_classes), np.full(table.n_classes, DEFAULT_CONFIDENCE)
+    for label in range(table.n_classes):
+        sure = np.sort(table.confidence[table.labels == label])[::-1]
+        rank = min(ROWS_FOR_CONFIDENCE, max(1, len(sure) // 2))
+        highest[label] = min(sure[rank - 1], TOP_CONFIDENCE)
+        if highest[label] < DEFAULT_CONFIDENCE:
+            usual[label] = min(highest[label], sure[len(sure) // 2])
+    lowest = np.minimum(0.5, usual)
+    return Conditions(config.exponents, masks, lowest, highest, usual)
+
+
+def _balanced(labels: Ints, rows: Ints, n_classes: int, n: int, rng: np.random.Generator) -> Ints:
+    """`n` of the rows: half of them by the classes' shares, half spread evenly over the classes.
+
+    So the way out of a rare class is learned too; its rows come several times, each time under other conditions.
+    """
+    count = np.bincount(labels[rows], minlength=n_classes)
+    share = 0.5 * count / len(rows) + 0.5 * (count > 0) / (count > 0).sum()
+    parts = [_cycle(rows[labels[rows] == c], int(np.ceil(n * share[c])), rng) for c in np.flatnonzero(count)]
+    return rng.permutation(np.concatenate(parts))
+
+
+def _cycle(rows: Ints, n: int, rng: np.random.Generator) -> Ints:
+    """`n` of the rows in random order, each as often as the others or once more."""
+    return np.concatenate([rng.permutation(rows) for _ in range(1 + n // len(rows))])[:n]
+
+
+def _train_rows(table: Table, held: NDArray[np.bool_]) -> Ints:
+    return np.flatnonzero(~held) if not held.all() else np.arange(len(table.values))
+
+
+def _shares(pairs: Pairs, n: int) -> list[Pairs]:
+    return [pairs.take(slice(i, None, n)) for i in range(n)]

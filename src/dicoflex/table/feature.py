@@ -1,0 +1,163 @@
+"""One column: its kind, its dtype as text, and the values that it may take."""
+
+from __future__ import annotations
+
+__all__ = [
+    "MAX_EXACT_INTEGER",
+    "Feature",
+    "Kind",
+    "Level",
+    "dtype_bounds",
+    "dtype_of",
+    "dtype_text",
+    "is_dtype",
+    "typed",
+]
+
+import math
+from enum import StrEnum
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from pydantic import BaseModel, ConfigDict, model_validator
+
+Level = bool | int | float | str
+Name = int | str
+MAX_EXACT_INTEGER = 2**53 - 1
+
+
+class Kind(StrEnum):
+    """The kinds of feature that the library tells apart."""
+
+    CONTINUOUS = "continuous"
+    INTEGER = "integer"
+    CATEGORICAL = "categorical"
+    ORDINAL = "ordinal"
+    BOOLEAN = "boolean"
+
+    @property
+    def is_number(self) -> bool:
+        """Whether values are measured (True) or picked from levels (False)."""
+        return self in (Kind.CONTINUOUS, Kind.INTEGER)
+
+
+class Feature(BaseModel):
+    """One column: its kind, its pandas dtype and the values it may take."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    name: Name
+    kind: Kind
+    dtype: str
+    levels: tuple[Level, ...] = ()
+    minimum: float | None = None
+    maximum: float | None = None
+    missing: bool = False
+    categories: tuple[Level, ...] | None = None
+    ordered: bool = False
+    categories_dtype: str | None = None
+    missing_object: Literal["None", "nan", "NA"] = "nan"
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Feature:
+        for dtype in (self.dtype, self.categories_dtype):
+            if dtype is not None and not is_dtype(dtype):
+                raise ValueError(f"feature {self.name!r}: dtype {dtype!r} is unknown")
+        if self.kind.is_number:
+            limits = (self.minimum, self.maximum)
+            if None in limits or not -math.inf < self.minimum <= self.maximum < math.inf:  # type: ignore[operator]
+                raise ValueError(f"feature {self.name!r}: minimum must be at most maximum")
+        elif len({typed(v) for v in self.levels}) != len(self.levels):
+            raise ValueError(f"feature {self.name!r}: levels repeat")
+        elif not {typed(v) for v in self.levels} <= {typed(v) for v in self.categories or self.levels}:
+            raise ValueError(f"feature {self.name!r}: levels must be among the categories")
+        return self
+
+    @cached_property
+    def is_number(self) -> bool:
+        """Whether the feature is measured rather than picked from levels."""
+        return self.kind.is_number
+
+    @cached_property
+    def is_whole(self) -> bool:
+        """Whether values are whole numbers: by kind, or because the dtype holds no others."""
+        return self.kind is Kind.INTEGER or (self.is_number and pd.api.types.is_integer_dtype(dtype_of(self.dtype)))
+
+    @cached_property
+    def bounds(self) -> tuple[float, float]:
+        """The least and greatest number that the dtype holds."""
+        return dtype_bounds(dtype_of(self.dtype))
+
+    @property
+    def n_states(self) -> int:
+        """How many codes a picked feature has: its levels, and one for missing."""
+        return len(self.levels) + int(self.missing)
+
+    @property
+    def rule_kind(self) -> str:
+        """What the feature is in a rule: 'number', 'ordinal', 'boolean' or 'level'."""
+        if self.is_number or self.kind is Kind.ORDINAL:
+            return "number" if self.is_number else "ordinal"
+        truths = self.kind is Kind.BOOLEAN and not any(isinstance(v, str) or v not in (0, 1) for v in self.levels)
+        return "boolean" if truths else "level"
+
+    def is_level(self, value: Any) -> bool:
+        """Whether one of the levels equals `value`."""
+        return any(isinstance(level, str) == isinstance(value, str) and level == value for level in self.levels)
+
+    def values_text(self, most: int = 6) -> str:
+        """The values that the feature may take, in one short line."""
+        if self.is_number:
+            text = f"{self.minimum:g} to {self.maximum:g}"
+        else:
+            joint = " < " if self.kind is Kind.ORDINAL else ", "
+            text = joint.join(map(str, self.levels[:most]))
+            if len(self.levels) > most:
+                text += f"{joint}… ({len(self.levels)})"
+        return text + (" or missing" if self.missing else "")
+
+
+def typed(value: Any) -> tuple[str, Any]:
+    """A key under which 1, 1.0 and True differ, as they do in a column of mixed objects."""
+    return type(value).__name__, value
+
+
+def dtype_text(dtype: Any) -> str:
+    """The dtype as text that `dtype_of` reads back; pandas' own text does not say how text is stored.
+
+    >>> dtype_text(pd.Series([1, None], dtype="Int64").dtype)
+    'Int64'
+    """
+    text = str(dtype)
+    if isinstance(dtype, pd.StringDtype) and dtype != pd.api.types.pandas_dtype(text):
+        return f"{text}[{dtype.storage}]"
+    if isinstance(dtype, pd.ArrowDtype) and text == "string[pyarrow]":
+        return "utf8[pyarrow]"  # the same type; pandas reads the other name as its own StringDtype
+    return text
+
+
+def dtype_of(text: str) -> Any:
+    """The dtype that `dtype_text` described."""
+    if text.startswith("str["):
+        return pd.StringDtype(text[4:-1], na_value=np.nan)
+    return pd.api.types.pandas_dtype(text)
+
+
+def dtype_bounds(dtype: Any) -> tuple[float, float]:
+    """The least and the greatest number that a column of `dtype` can hold and a float64 can tell apart."""
+    plain = getattr(dtype, "numpy_dtype", dtype)
+    if pd.api.types.is_integer_dtype(plain):
+        held = np.iinfo(plain)
+        return float(max(held.min, -MAX_EXACT_INTEGER)), float(min(held.max, MAX_EXACT_INTEGER))
+    return -float(np.finfo(plain).max), float(np.finfo(plain).max)
+
+
+def is_dtype(text: str) -> bool:
+    """Whether pandas reads `text` as a dtype; some of Arrow's can't be read back from their text."""
+    try:
+        dtype_of(text)
+    except (TypeError, ValueError, NotImplementedError):
+        return False
+    return True

@@ -1,0 +1,296 @@
+"""A column of a frame to its feature; what can't be learned from is refused."""
+
+from __future__ import annotations
+
+__all__ = ["MAX_LEVELS", "check_frame", "describe", "distinct"]
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dicoflex.errors import DataError, SchemaError, named
+from dicoflex.table.feature import MAX_EXACT_INTEGER, Feature, Kind, Level, dtype_bounds, dtype_text, is_dtype, typed
+
+MAX_NUMBER = 1e150  # its square, and so a standard deviation, is still finite
+IDENTIFIER_SHARE = 0.9
+IDENTIFIER_ROWS = 50
+MAX_LEVELS = 2000
+
+
+def check_frame(frame: Any) -> None:
+    """Refuse what can't be a table of features, before anything is learned from it."""
+    if not isinstance(frame, pd.DataFrame):
+        raise DataError(
+            f"rows must be a pandas DataFrame, got {type(frame).__name__}; wrap arrays with pd.DataFrame(...)"
+        )
+    if frame.shape[0] == 0 or frame.shape[1] == 0:
+        raise DataError(
+            f"the frame is empty: {frame.shape[0]} rows and {frame.shape[1]} columns; give at least one of each"
+        )
+    repeated = frame.columns[frame.columns.duplicated()].unique().tolist()
+    if repeated:
+        raise DataError(f"column names repeat: {repeated}; rename them so that each is unique")
+    odd = [c for c in frame.columns if not isinstance(_plain(c), str) and type(_plain(c)) is not int]
+    if odd:
+        raise DataError(
+            f"column names must be text or whole numbers, found {odd[0]!r}; rename with frame.columns = [...]"
+        )
+
+
+def describe(
+    column: pd.Series,
+    kind: Kind | str | None,
+    order: Sequence[Level] | None,
+    limits: tuple[float, float] | None,
+) -> Feature:
+    """One column's feature, from its dtype and values and from what the caller overrides."""
+    _refuse_dtype(column)
+    chosen = _kind_of(column, None if kind is None else _known_kind(column, kind), order)
+    common = {
+        "name": _plain(column.name),
+        "kind": chosen,
+        "dtype": dtype_text(column.dtype),
+        "missing": bool(column.isna().any()),
+        "missing_object": _missing_object(column),
+        **_category_facts(column),
+    }
+    if chosen.is_number:
+        low, high = _limits(column, limits, whole=chosen is Kind.INTEGER)
+        return Feature(**common, minimum=low, maximum=high)
+    if limits is not None:
+        raise SchemaError(f"column {column.name!r} is {chosen}: limits are for numbers; drop it from limits")
+    levels = _levels(column, order)
+    _refuse_identifier(column, len(levels), overridden=kind is not None or order is not None)
+    return Feature(**common, levels=levels)
+
+
+def _known_kind(column: pd.Series, kind: Kind | str) -> Kind:
+    try:
+        return Kind(kind)
+    except ValueError:
+        raise SchemaError(f"column {column.name!r}: " + named("kind", kind, [k.value for k in Kind])) from None
+
+
+def _kind_of(column: pd.Series, chosen: Kind | None, order: Sequence[Level] | None) -> Kind:
+    if order is not None:
+        if chosen not in (None, Kind.ORDINAL):
+            raise SchemaError(
+                f"column {column.name!r} has an order, which makes it ordinal, and kind {str(chosen)!r}; drop one"
+            )
+        return Kind.ORDINAL
+    guess = _guess(column)
+    if chosen is None:
+        return guess
+    if chosen.is_number and not guess.is_number:
+        raise SchemaError(
+            f"column {column.name!r} holds {column.dtype} values and can't be {chosen}; convert it to numbers first"
+        )
+    if chosen is Kind.INTEGER and guess is Kind.CONTINUOUS:
+        raise SchemaError(
+            f"column {column.name!r} has fractions and can't be integer; round it first or leave it continuous"
+        )
+    if chosen is Kind.BOOLEAN and column.dropna().nunique() > 2:
+        raise SchemaError(f"column {column.name!r} has more than two values and can't be boolean; use categorical")
+    return chosen
+
+
+def _guess(column: pd.Series) -> Kind:
+    dtype = column.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        return Kind.ORDINAL if dtype.ordered else Kind.CATEGORICAL
+    if pd.api.types.is_bool_dtype(dtype):
+        return Kind.BOOLEAN
+    if pd.api.types.is_integer_dtype(dtype):
+        return Kind.INTEGER
+    if pd.api.types.is_float_dtype(dtype):
+        values = column.dropna().to_numpy(dtype=float)
+        whole = len(values) > 0 and bool(np.all(np.mod(values, 1.0) == 0.0))
+        return Kind.INTEGER if whole else Kind.CONTINUOUS
+    return Kind.CATEGORICAL
+
+
+def _refuse_dtype(column: pd.Series) -> None:
+    dtype = column.dtype
+    name = column.name
+    kinds = pd.api.types
+    timelike = (
+        kinds.is_datetime64_any_dtype(dtype) or kinds.is_timedelta64_dtype(dtype) or isinstance(dtype, pd.PeriodDtype)
+    )
+    if timelike:
+        raise DataError(
+            f"column {name!r} holds dates or times ({dtype}); turn it into numbers (age in days, month) or drop it"
+        )
+    odd = kinds.is_complex_dtype(dtype) or isinstance(dtype, pd.SparseDtype | pd.IntervalDtype)
+    if odd or not is_dtype(dtype_text(dtype)):
+        raise DataError(f"column {name!r} has dtype {dtype}, which is not supported; convert it to numbers or text")
+    if kinds.is_numeric_dtype(dtype) and not kinds.is_bool_dtype(dtype):
+        _refuse_numbers(column)
+    if dtype == object:
+        _refuse_objects(column)
+
+
+def _refuse_numbers(column: pd.Series) -> None:
+    values = column.dropna().to_numpy(dtype=float)
+    bad = ~np.isfinite(values)
+    if bad.any():
+        raise DataError(
+            f"column {column.name!r} holds {int(bad.sum())} infinite numbers; replace them with NaN or a limit"
+        )
+    largest = np.abs(values).max(initial=0.0)
+    if largest > MAX_NUMBER:
+        raise DataError(
+            f"column {column.name!r} holds {largest:g}, beyond {MAX_NUMBER:g}; replace it with NaN or a limit"
+        )
+    if pd.api.types.is_integer_dtype(column.dtype) and largest > MAX_EXACT_INTEGER:
+        raise DataError(
+            f"column {column.name!r} holds whole numbers beyond 2**53, as identifiers do; drop it or convert it to text"
+        )
+    if getattr(column.dtype, "itemsize", 8) > 8:
+        raise DataError(f"column {column.name!r} has dtype {column.dtype}; convert it with .astype('float64')")
+
+
+def _refuse_objects(column: pd.Series) -> None:
+    for value in column.array:
+        if value is None or value is pd.NA:
+            continue
+        if not isinstance(value, str | bool | int | float | np.bool_ | np.integer | np.floating):
+            raise DataError(
+                f"column {column.name!r} holds a {type(value).__name__} ({str(value)[:60]}); categories may be text, "
+                "numbers or booleans: convert it with .astype(str)"
+            )
+        if isinstance(value, float | np.floating) and math.isinf(value):
+            raise DataError(f"column {column.name!r} holds an infinite number; replace it with NaN or a limit")
+
+
+def _refuse_identifier(column: pd.Series, n_levels: int, *, overridden: bool) -> None:
+    rows = len(column)
+    looks_like_text = not isinstance(column.dtype, pd.CategoricalDtype) and not overridden
+    if looks_like_text and rows >= IDENTIFIER_ROWS and n_levels > IDENTIFIER_SHARE * rows:
+        raise DataError(
+            f"column {column.name!r} has {n_levels} different values in {rows} rows, as identifiers do; drop it, "
+            "or say kinds={...: 'categorical'} if it really is a category"
+        )
+    if n_levels > MAX_LEVELS:
+        raise DataError(
+            f"column {column.name!r} has {n_levels} categories, more than {MAX_LEVELS}; group the rare ones or drop it"
+        )
+
+
+def _limits(column: pd.Series, limits: tuple[float, float] | None, *, whole: bool) -> tuple[float, float]:
+    values = column.dropna().to_numpy(dtype=float)
+    if len(values) == 0:
+        raise DataError(f"column {column.name!r} is a number column without any number; drop it")
+    low, high = float(values.min()), float(values.max())
+    if limits is None:
+        return low, high
+    lowest, highest = _two_numbers(column, limits)
+    if not (lowest <= low and high <= highest):
+        raise SchemaError(
+            f"column {column.name!r}: limits {lowest:g} to {highest:g} are narrower than the values seen, {low:g} to "
+            f"{high:g}; widen them, or drop the rows beyond"
+        )
+    least, greatest = dtype_bounds(column.dtype)
+    if lowest < least or highest > greatest:
+        raise SchemaError(
+            f"column {column.name!r}: limits {lowest:g} to {highest:g} are beyond what {column.dtype} can hold, "
+            f"{least:g} to {greatest:g}; narrow them, or convert the column"
+        )
+    return (float(math.ceil(lowest)), float(math.floor(highest))) if whole else (lowest, highest)
+
+
+def _two_numbers(column: pd.Series, limits: Any) -> tuple[float, float]:
+    try:
+        lowest, highest = (float(limit) for limit in limits)
+    except (TypeError, ValueError):
+        raise SchemaError(
+            f"column {column.name!r}: limits must be two numbers, (lowest, highest), got {limits!r}"
+        ) from None
+    if not max(abs(lowest), abs(highest)) <= MAX_NUMBER:
+        raise SchemaError(f"column {column.name!r}: limits must be finite, got {lowest:g} to {highest:g}; give numbers")
+    return lowest, highest
+
+
+def _levels(column: pd.Series, order: Sequence[Level] | None) -> tuple[Level, ...]:
+    """The levels in their order: given, the dtype's own, or sorted."""
+    seen = distinct(column)
+    if order is not None:
+        given = _ordered(column, order)
+        known = {typed(v) for v in given}
+        absent = [v for v in seen if typed(v) not in known]
+        if absent:
+            raise SchemaError(f"column {column.name!r}: the order lacks {absent[0]!r}; list every value of the column")
+        return given
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        present = {typed(v) for v in seen}
+        return tuple(v for v in map(_plain, column.dtype.categories) if typed(v) in present)
+    return tuple(sorted(seen, key=lambda v: (type(v).__name__, v)))
+
+
+def _ordered(column: pd.Series, order: Sequence[Level]) -> tuple[Level, ...]:
+    """The order as values of the column's own dtype; what the dtype can't hold, or holds twice, is refused."""
+    given = _held(column, list(order))
+    where = f"column {column.name!r}: the order"
+    if given is None:
+        held = f"a value that the column ({column.dtype}) can't hold"
+        raise SchemaError(f"{where} {list(order)} has {held}; list the values of the column, lowest first")
+    if len({typed(v) for v in given}) < len(given):
+        raise SchemaError(f"{where} {list(order)} repeats a value; list each once, lowest first")
+    return given
+
+
+def _held(column: pd.Series, values: list[Any]) -> tuple[Level, ...] | None:
+    """`values` as the column's dtype holds them, or None where it can't."""
+    plain = [_plain(v) for v in values]
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        known = {typed(_plain(v)) for v in column.dtype.categories}
+        return tuple(plain) if all(typed(v) in known for v in plain) else None
+    try:
+        cast = tuple(_plain(v) for v in pd.Series(plain, dtype=column.dtype))
+    except (TypeError, ValueError, OverflowError):
+        return None
+    finite = all(isinstance(v, Level) and not (isinstance(v, float) and not math.isfinite(v)) for v in cast)
+    rounded = pd.api.types.is_float_dtype(column.dtype)
+    return cast if finite and (rounded or list(cast) == plain) else None
+
+
+def distinct(column: pd.Series) -> list[Level]:
+    """The values that occur, as plain Python values, without missing ones; 1, 1.0 and True stay three values."""
+    values = column.dropna()
+    if column.dtype == object:
+        return list({typed(_plain(v)): _plain(v) for v in values}.values())
+    return [_plain(v) for v in values.unique()]
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _missing_object(column: pd.Series) -> str:
+    """Which of None, nan and NA an object column uses, so that decoding gives it back."""
+    if column.dtype != object or not column.isna().any():
+        return "nan"
+    first = column[column.isna()].iloc[0]
+    return "None" if first is None else "NA" if first is pd.NA else "nan"
+
+
+def _category_facts(column: pd.Series) -> dict[str, Any]:
+    dtype = column.dtype
+    if not isinstance(dtype, pd.CategoricalDtype):
+        return {}
+    categories = tuple(_plain(v) for v in dtype.categories)
+    odd = [v for v in categories if not isinstance(v, str | bool | int | float)]
+    if any(isinstance(v, float) and math.isinf(v) for v in categories):
+        raise DataError(f"column {column.name!r} has an infinite category; replace it with NaN or a limit")
+    if odd:
+        raise DataError(
+            f"column {column.name!r} has a category {odd[0]!r} of type {type(odd[0]).__name__}; categories may be "
+            "text, numbers or booleans: rename them with .cat.rename_categories(str)"
+        )
+    return {
+        "categories": categories,
+        "ordered": bool(dtype.ordered),
+        "categories_dtype": dtype_text(dtype.categories.dtype),
+    }

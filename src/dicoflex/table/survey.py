@@ -1,0 +1,107 @@
+"""The rows to learn from, and what one pass over all rows tells."""
+
+from __future__ import annotations
+
+__all__ = ["Floats", "Ints", "Rows", "take_rows"]
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dicoflex.runtime.randomness import row_keys
+from dicoflex.table.encoding import Encoding, Values
+from dicoflex.table.schema import Schema
+from dicoflex.table.subsample import stratified
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+CHUNK = 65_536
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows to learn from, encoded, with their class numbers; and the keys of all rows, whether taken or not."""
+
+    encoding: Encoding
+    values: Values
+    labels: Ints
+    known: NDArray[np.uint64]
+
+
+def take_rows(frame: pd.DataFrame, schema: Schema, labels: Ints, *, most: int, seed: int) -> Rows:
+    """All rows of `frame`, or about `most` of them by class, with one for everything that a column can hold.
+
+    >>> frame = pd.DataFrame({"a": range(1000)})
+    >>> rows = take_rows(frame, Schema.infer(frame), np.arange(1000) % 2, most=100, seed=0)
+    >>> len(rows.values), len(rows.known), rows.values.min(), rows.values.max()
+    (100, 1000, np.float64(0.0), np.float64(999.0))
+    """
+    if len(frame) <= most:
+        encoding = Encoding.fit(frame, schema)
+        values = encoding.encode(frame)
+        return Rows(encoding, values, labels, np.unique(row_keys(values, 0)))
+    survey = _Survey(schema)
+    parts = [survey.add(frame.iloc[low : low + CHUNK]) for low in range(0, len(frame), CHUNK)]
+    chosen = stratified(labels, most=most, seed=seed, needed=survey.shown.values())
+    few = frame.iloc[chosen]
+    # The sample holds the least and the greatest numbers, so limits that are too narrow for any row are refused here.
+    encoding = replace(Encoding.fit(few, schema), mean=survey.mean, scale=survey.scale)
+    return Rows(encoding, encoding.encode(few), labels[chosen], np.unique(np.concatenate(parts)))
+
+
+class _Survey:
+    """What one pass over all rows tells: means and deviations, and the first row for each thing that a column holds.
+
+    Such a thing is a level, the least and the greatest number, and a missing value.
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        d = len(schema)
+        self.encoding = Encoding(schema, np.zeros(d), np.ones(d))
+        self.seen = 0
+        self.shown: dict[tuple[int, Any], int] = {}
+        self.count, self.mean, self.squares = np.zeros(d), np.zeros(d), np.zeros(d)
+        self.least, self.greatest = np.full(d, np.inf), np.full(d, -np.inf)
+
+    def add(self, frame: pd.DataFrame) -> NDArray[np.uint64]:
+        """Look at the next rows; returns the keys of those that differ."""
+        values = self.encoding.encode(frame)
+        for j, feature in enumerate(self.encoding.schema.features):
+            if feature.is_number:
+                self._look_at_numbers(j, values[:, j])
+            else:
+                codes, at = np.unique(values[:, j], return_index=True)
+                for code, i in zip(codes.tolist(), at.tolist(), strict=True):
+                    self.shown.setdefault((j, code), self.seen + i)
+        self.seen += len(values)
+        return np.unique(row_keys(values, 0))
+
+    def _look_at_numbers(self, j: int, column: Floats) -> None:
+        absent = np.isnan(column)
+        if absent.any():
+            self.shown.setdefault((j, "missing"), self.seen + int(absent.argmax()))
+        if absent.all():
+            return
+        low, high = int(np.nanargmin(column)), int(np.nanargmax(column))
+        if column[low] < self.least[j]:
+            self.least[j], self.shown[j, "least"] = column[low], self.seen + low
+        if column[high] > self.greatest[j]:
+            self.greatest[j], self.shown[j, "greatest"] = column[high], self.seen + high
+        self._merge(j, column[~absent])
+
+    def _merge(self, j: int, present: Floats) -> None:
+        """Means and squares of two parts make those of the whole (Chan, Golub and LeVeque 1983)."""
+        mean, before, total = present.mean(), self.count[j], self.count[j] + len(present)
+        apart = mean - self.mean[j]
+        self.squares[j] += ((present - mean) ** 2).sum() + apart**2 * before * len(present) / total
+        self.mean[j] += apart * len(present) / total
+        self.count[j] = total
+
+    @property
+    def scale(self) -> Floats:
+        """The standard deviations to divide by; 1 where all values are one."""
+        deviation = np.sqrt(self.squares / np.maximum(self.count, 1.0))
+        return np.where((self.least < self.greatest) & (deviation > 0.0), deviation, 1.0)

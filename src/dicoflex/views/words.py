@@ -1,0 +1,103 @@
+"""Signs, marks, counts and numbers as people read them."""
+
+from __future__ import annotations
+
+__all__ = [
+    "FIRST_DIGITS",
+    "LESS_LIKELY_WITHIN",
+    "LIKELY_WITHIN",
+    "MARKS",
+    "MISSING",
+    "SIGNS",
+    "counted",
+    "finite",
+    "likelihood_word",
+    "percent",
+    "plain",
+    "printable",
+    "shown",
+]
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dicoflex.table.feature import Feature, Kind
+
+MISSING = "missing"
+SIGNS = {"up": "▲", "down": "▼", "other": "●"}
+MARKS = {True: ("✓", "accepted"), False: ("✗", "refused"), None: ("–", "not checked")}
+# How many times rarer than the most likely answer of the same query an answer may be to earn its word.
+LIKELY_WITHIN = 10.0
+LESS_LIKELY_WITHIN = 1_000.0
+EMPTY_BAR_AT = 10_000.0
+FIRST_DIGITS = 4
+ORDINARY_SIZES = (1e-6, 1e15)
+
+
+def plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def shown(value: Any, feature: Feature, digits: int = FIRST_DIGITS) -> str:
+    """A value as text: separators in numbers, `missing`, categories as they are."""
+    if pd.isna(value):
+        return MISSING
+    if not feature.is_number:
+        return printable(str(value))
+    if float(value).is_integer() and (feature.kind is Kind.INTEGER or abs(value) < ORDINARY_SIZES[1]):
+        return f"{int(value):,}"
+    return _decimal(float(value), digits)
+
+
+def _decimal(value: float, digits: int) -> str:
+    """A fraction with at least `digits` significant digits, without trailing zeros."""
+    low, high = ORDINARY_SIZES
+    if not low <= abs(value) < high:
+        return f"{value:.{digits}g}"
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    text = f"{value:,.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def printable(text: str) -> str:
+    """Text whose line breaks and control characters, which could disturb a terminal, are spelt out."""
+    if not text:
+        return '""'
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def finite(value: Any) -> float | None:
+    return None if pd.isna(value) or not math.isfinite(value) else float(value)
+
+
+def likelihood_word(gap: float) -> tuple[float | None, str]:
+    if math.isnan(gap):
+        return None, "unknown"
+    share = max(0.0, 1.0 - gap / math.log(EMPTY_BAR_AT))
+    if gap <= 0.0:
+        return 1.0, "most likely"
+    if gap <= math.log(LIKELY_WITHIN):
+        return share, "likely"
+    return share, "less likely" if gap <= math.log(LESS_LIKELY_WITHIN) else "rare"
+
+
+def percent(share: float | None) -> str:
+    """A probability as text that never rounds up to certainty.
+
+    >>> percent(0.934), percent(0.9996), percent(1.0)
+    ('93 %', '> 99 %', '100 %')
+    """
+    if share is None:
+        return "–"
+    if 0.99 < share < 1.0:
+        return "> 99 %"
+    if 0.0 < share < 0.01:
+        return "< 1 %"
+    return f"{share:.0%}".replace("%", " %")
+
+
+def counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
