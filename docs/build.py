@@ -27,8 +27,7 @@ import numpy as np
 import pandas as pd
 from rich.console import Console
 
-from dicoflex import Constraints, DiCoFlex, datasets, demo, load
-from dicoflex.cli import old as cli
+from dicoflex import Constraints, DiCoFlex, cli, datasets, demo, load
 from dicoflex.runtime.whole_files import replacing, write_text
 
 HERE = Path(__file__).parent

@@ -103,6 +103,12 @@ class Counterfactuals:
             }
         )
 
+    def table(self) -> pd.DataFrame:
+        """The frame with the columns of `info` beside it; one that is named like a feature gets `info_` before it."""
+        taken = set(self.frame.columns)
+        info = self.info.rename(columns={name: f"info_{name}" for name in self.info.columns if name in taken})
+        return pd.concat([self.frame, info], axis=1)
+
     def verify(self) -> pd.DataFrame:
         """Every constraint checked again on every counterfactual, from the shown values: row, cf, constraint, holds.
 
@@ -151,13 +157,8 @@ class Counterfactuals:
     @overload
     def to_csv(self, path: PathLike) -> None: ...
     def to_csv(self, path: PathLike | None = None) -> str | None:
-        """The frame with the columns of `info` as CSV text, or written to `path`.
-
-        A column of `info` that is named like a feature gets `info_` before its name.
-        """
-        taken = set(self.frame.columns)
-        info = self.info.rename(columns={name: f"info_{name}" for name in self.info.columns if name in taken})
-        return _delivered(pd.concat([self.frame, info], axis=1).to_csv(lineterminator="\n"), path)
+        """The `table` as CSV text, or written to `path`."""
+        return _delivered(self.table().to_csv(lineterminator="\n"), path)
 
     def _repr_html_(self) -> str:
         return to_html_fragment(self.cards(most=MAX_SHOWN), hidden=self._hidden)

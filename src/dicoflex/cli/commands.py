@@ -453,4 +453,4 @@ def _write_result(found: Counterfactuals, path: Path, ending: str, *, pictures: 
     elif ending == ".html":
         found.to_html(path, pictures=pictures)
     else:
-        with_parquet(path, lambda: write_parquet(found, path))
+        with_parquet(path, lambda: write_parquet(found.table(), path))

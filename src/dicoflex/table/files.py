@@ -25,7 +25,6 @@ from dicoflex.runtime.whole_files import replacing
 if TYPE_CHECKING:
     import pandas as pd
 
-    from dicoflex.answers.counterfactuals import Counterfactuals
     from dicoflex.table.schema import Schema
 
 TABLE_ENDINGS = (".csv", ".csv.gz", ".parquet")
@@ -128,12 +127,7 @@ def check_folder(path: Path) -> None:
         raise SettingError(f"can't write {path}: the folder {path.parent} is not there; make it first")
 
 
-def write_parquet(found: Counterfactuals, path: Path) -> None:
-    """The table that `to_csv` writes, with its dtypes."""
-    import pandas as pd
-
-    taken = set(found.frame.columns)
-    info = found.info.rename(columns={name: f"info_{name}" for name in found.info.columns if name in taken})
-    table = pd.concat([found.frame, info], axis=1).rename(columns=str)
+def write_parquet(table: pd.DataFrame, path: Path) -> None:
+    """Write a table with its index and dtypes; its column names become text."""
     with replacing(path) as draft:
-        table.to_parquet(draft)
+        table.rename(columns=str).to_parquet(draft)

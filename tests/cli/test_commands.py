@@ -14,8 +14,9 @@ import pandas as pd
 import pytest
 from threadpoolctl import threadpool_limits
 
+from dicoflex import cli
 from dicoflex.answers.counterfactuals import Counterfactuals
-from dicoflex.cli import old as cli
+from dicoflex.cli import messages
 from dicoflex.explainer import load
 from dicoflex.learning import stand_in as surrogate
 from dicoflex.table import subsample as streaming
@@ -239,7 +240,7 @@ def test_what_no_row_can_meet_is_refused_and_what_some_cannot_is_told(
 
 def test_many_reasons_are_told_in_part(capsys: pytest.CaptureFixture[str]) -> None:
     short = pd.DataFrame({"row": range(5), "wanted": 3, "got": 0, "reason": ["a", "b", "a", "c", "d"]})
-    cli._say_shortfall(SimpleNamespace(shortfall=short), 3)
+    messages.say_shortfall(SimpleNamespace(shortfall=short), 3)
     assert capsys.readouterr().err.splitlines() == [
         "5 rows got fewer than 3: a; b; c",
         "and 1 other reason; --out found.json lists them by row",

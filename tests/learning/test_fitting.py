@@ -16,7 +16,8 @@ from dicoflex import DiCoFlex
 from dicoflex.errors import DataError, SchemaError
 from dicoflex.generators import get
 from dicoflex.generators.base import Table
-from dicoflex.learning import judged, steps
+from dicoflex.learning import judged as judged_way
+from dicoflex.learning import steps
 from dicoflex.learning.black_box import BlackBox
 from dicoflex.learning.config import FitConfig
 from dicoflex.learning.judged import fit_judged
@@ -161,7 +162,7 @@ def test_judged_anchors_are_balanced_over_the_classes(table: Table, lessons: lis
 @pytest.mark.parametrize("n", [1, 30, 400, 1500])
 def test_balanced_rows_are_spread_evenly(n: int) -> None:
     labels = np.repeat([0, 1, 2], [300, 90, 0]).astype(np.int64)
-    found = judged._balanced(labels, np.arange(390), 3, n, np.random.default_rng(0))
+    found = judged_way._balanced(labels, np.arange(390), 3, n, np.random.default_rng(0))
     counts = np.bincount(labels[found], minlength=3)
     assert n <= len(found) <= n + 1
     assert counts[2] == 0
