@@ -43,6 +43,7 @@ from dicoflex.table.encoding import Encoding, Kept, Values
 from dicoflex.table.inference import check_frame
 from dicoflex.table.schema import Schema
 from dicoflex.table.survey import take_rows
+from dicoflex.values import is_number, plain
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -439,13 +440,13 @@ class DiCoFlex(BaseEstimator):
                 "confidence needs a model that was fitted with the default generator and predict_proba=; "
                 "fit(X, y, predict_proba=clf.predict_proba), or leave confidence out"
             )
-        if not _is_number(confidence) or not 0 <= confidence <= 1:
+        if not is_number(confidence) or not 0 <= confidence <= 1:
             raise QueryError(f"confidence must lie between 0 and 1, got {confidence!r}")
         for label in np.unique(targets):
             highest = float(conditions.highest[label])
             if confidence > highest + 1e-9:
                 raise QueryError(
-                    f"confidence {confidence:g} is more than the training rows of {_plain(self.classes_[label])!r} "
+                    f"confidence {confidence:g} is more than the training rows of {plain(self.classes_[label])!r} "
                     f"support; the highest is {np.floor(highest * 1e4) / 1e4:g}"
                 )
         return np.full(len(targets), float(confidence))
@@ -532,7 +533,7 @@ class DiCoFlex(BaseEstimator):
         cost = query.cost(draws.values, own)
         if cost is not None:
             info["cost"] = cost
-        targets = [_plain(label) for label in self.classes_[query.context.target]]
+        targets = [plain(label) for label in self.classes_[query.context.target]]
         settings = query.settings | {"targets": targets, "novel": novel, "model": self.fingerprint_}
         return Counterfactuals(
             queries=query.frame,
@@ -578,7 +579,7 @@ class DiCoFlex(BaseEstimator):
             "generator": self.generator_.name,
             "generator_config": self.generator_.config.model_dump(mode="json"),
             "encoding": self.encoding_.state(),
-            "classes": [_plain(label) for label in self.classes_],
+            "classes": [plain(label) for label in self.classes_],
             "exponents": list(self.exponents_),
             "has_confidence": self.has_confidence_,
             "stand_in": self.surrogate_.kind,
@@ -696,7 +697,7 @@ def _labels(y: Any, n_rows: int) -> tuple[Ints, list[Any]]:
         raise DataError(f"y has {len(column)} labels for {n_rows} rows; give one label per row")
     if column.isna().any():
         raise DataError(f"y has {int(column.isna().sum())} missing labels; drop those rows")
-    values = [_plain(v) for v in column]
+    values = [plain(v) for v in column]
     odd = next((v for v in values if not isinstance(v, str | bool | int | float)), None)
     if odd is not None:
         raise DataError(f"y holds a {type(odd).__name__} ({odd!r}); labels may be text, whole numbers or booleans")
@@ -725,7 +726,7 @@ def _black_box(
         )
     if classes is None:
         return BlackBox(predict_proba, encoding, len(names))
-    columns = [_plain(c) for c in classes]
+    columns = [plain(c) for c in classes]
     lacking = [name for name in names if name not in columns]
     if lacking:
         raise SettingError(f"classes= lacks the label {lacking[0]!r} of y; list every column of predict_proba")
@@ -768,10 +769,6 @@ def _exponents(exponents: Any) -> tuple[float, ...]:
     return values
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-
-
 def _seed(random_state: Any) -> int:
     if random_state is None:
         return int(np.random.SeedSequence().generate_state(1, np.uint64)[0] % 2**63)
@@ -783,10 +780,6 @@ def _seed(random_state: Any) -> int:
 def _finite(loss: float) -> float | None:
     """The loss, or None where there is none: training was stopped before its first epoch ended."""
     return loss if np.isfinite(loss) else None
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
 
 
 def _under(prefix: str, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

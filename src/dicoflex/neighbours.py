@@ -28,6 +28,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from dicoflex.runtime.randomness import GOLDEN
 from dicoflex.runtime.threads import in_threads
 from dicoflex.table.encoding import Parts
 
@@ -281,7 +282,7 @@ def _keys(codes: NDArray[np.int32], numbers: NDArray[np.float64]) -> NDArray[np.
     same; different ones mostly not, and where they do a bound is lower than it might be.
     """
     bits = (numbers + 0.0).view(np.uint64)  # adding zero turns -0.0 into 0.0, its equal with other bits
-    hashes = (bits * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(48)
+    hashes = (bits * GOLDEN) >> np.uint64(48)
     return np.concatenate([codes.astype(np.int16), hashes.astype(np.int16)], axis=1)
 
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dicoflex.constraints.rules.kinds import check_kinds, check_names, resolve
-from dicoflex.constraints.rules.meaning import evaluate, is_missing
+from dicoflex.constraints.rules.meaning import evaluate
 from dicoflex.constraints.rules.parser import parse
 from dicoflex.constraints.rules.tree import (
     And,
@@ -31,6 +31,7 @@ from dicoflex.constraints.rules.tree import (
     names,
 )
 from dicoflex.errors import ConstraintError, RuleError
+from dicoflex.values import is_missing
 
 A, B, C = Name("a"), Name("b"), Name("c")
 ONE, TWO = Number(1.0), Number(2.0)

@@ -6,9 +6,8 @@ __all__ = ["Counterfactuals"]
 
 import io
 import json
-import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, overload
 
@@ -20,6 +19,7 @@ from dicoflex.constraints import Constraints
 from dicoflex.errors import QueryError, named
 from dicoflex.runtime.whole_files import write_text
 from dicoflex.table.schema import Schema
+from dicoflex.values import jsonable
 from dicoflex.views.canvas import to_png
 from dicoflex.views.cards import Card, differences, labels
 from dicoflex.views.cards import cards as make_cards
@@ -139,7 +139,7 @@ class Counterfactuals:
     def to_json(self, path: PathLike) -> None: ...
     def to_json(self, path: PathLike | None = None) -> str | None:
         """Everything but the density as JSON text, or written to `path`; missing and infinite numbers are null."""
-        text = json.dumps(_jsonable(self._record()), indent=2, ensure_ascii=False, allow_nan=False)
+        text = json.dumps(jsonable(self._record()), indent=2, ensure_ascii=False, allow_nan=False)
         return _delivered(text + "\n", path)
 
     @overload
@@ -257,18 +257,6 @@ def _picked(frame: pd.DataFrame, rows: np.ndarray, columns: np.ndarray) -> np.nd
         here = columns == j
         picked[here] = frame.iloc[rows[here], j].astype(object).to_numpy()
     return picked
-
-
-def _jsonable(value: Any) -> Any:
-    """A value that strict JSON can hold: missing and infinite numbers become None, odd labels text."""
-    if isinstance(value, Mapping):
-        return {str(key): _jsonable(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | np.ndarray):
-        return [_jsonable(item) for item in value]
-    value = value.item() if isinstance(value, np.generic) else value
-    if value is None or value is pd.NaT or value is pd.NA or (isinstance(value, float) and not math.isfinite(value)):
-        return None
-    return value if isinstance(value, str | bool | int | float) else str(value)
 
 
 def _delivered(text: str, path: PathLike | None) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 __all__ = ["Draws", "Terms", "Verdict", "draw"]
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 import numba
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dicoflex.generators.base import Context, Generator
 from dicoflex.limits.limits import Limits
+from dicoflex.runtime.columns import Columns
 from dicoflex.runtime.randomness import GOLDEN, row_keys
 from dicoflex.runtime.threads import one_blas_thread
 from dicoflex.table.encoding import Encoding, Values
@@ -59,7 +60,7 @@ class Verdict(IntEnum):
 
 
 @dataclass(frozen=True)
-class Draws:
+class Draws(Columns):
     """Rows drawn, query by query in the order drawn.
 
     query: which query each row belongs to. key: the row's hash. probability: what the stand-in gives the target, NaN
@@ -72,17 +73,6 @@ class Draws:
     log_density: Floats
     probability: Floats
     verdict: NDArray[np.int8]
-
-    def take(self, index: NDArray[np.int64] | NDArray[np.bool_]) -> Draws:
-        """The rows at `index`."""
-        return Draws(*(getattr(self, field.name)[index] for field in fields(self)))
-
-    @staticmethod
-    def join(parts: list[Draws]) -> Draws:
-        """All rows of `parts`."""
-        if len(parts) == 1:
-            return parts[0]
-        return Draws(*(np.concatenate([getattr(p, field.name) for p in parts]) for field in fields(Draws)))
 
     def of(self, queries: Ints) -> Draws:
         """The same rows, their queries renamed: what was number i is now `queries[i]`."""

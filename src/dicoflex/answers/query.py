@@ -19,6 +19,7 @@ from dicoflex.generators.base import Context
 from dicoflex.limits.limits import Limits
 from dicoflex.table.encoding import Values
 from dicoflex.table.schema import Schema
+from dicoflex.values import is_number, plain
 
 Ints = NDArray[np.int64]
 USUAL_EXPONENT = 2.0
@@ -55,7 +56,7 @@ class Query:
     def label(self, i: int) -> str:
         """The index label of row `i`, as it is shown in messages."""
         label = self.frame.index[i]
-        return repr(label.item() if isinstance(label, np.generic) else label)
+        return repr(plain(label))
 
     @property
     def is_hopeless(self) -> bool:
@@ -100,7 +101,7 @@ def _names(frozen: Any, schema: Schema) -> list[Any]:
     if isinstance(frozen, str) or not isinstance(frozen, Iterable):
         name = frozen if frozen in schema.names else schema.names[0]
         raise QueryError(f"frozen must be a list of features, got {frozen!r}; write frozen=[{name!r}]")
-    names = [name.item() if isinstance(name, np.generic) else name for name in frozen]
+    names = [plain(name) for name in frozen]
     for name in names:
         if name not in schema.names:
             raise QueryError(named("frozen feature", name, schema.names))
@@ -117,8 +118,7 @@ def exponent(p: Any, trained: tuple[float, ...], *, sparse: bool) -> float:
     low, high = min(trained), max(trained)
     if p is None:
         return low if sparse else min(max(USUAL_EXPONENT, low), high)
-    number = isinstance(p, int | float | np.integer | np.floating) and not isinstance(p, bool)
-    if not number or not low <= p <= high:
+    if not is_number(p) or not low <= p <= high:
         raise QueryError(f"p must lie in the trained range, {low:g} to {high:g}, got {p!r}")
     return float(p)
 

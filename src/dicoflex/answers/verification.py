@@ -18,11 +18,12 @@ import pandas as pd
 
 from dicoflex.constraints import Constraints
 from dicoflex.constraints.rules.kinds import resolve
-from dicoflex.constraints.rules.meaning import evaluate, is_missing
+from dicoflex.constraints.rules.meaning import evaluate
 from dicoflex.constraints.rules.tree import Rule, names
 from dicoflex.constraints.statement import PerUnit, Range, Single
 from dicoflex.table.feature import Feature, Kind, dtype_of
 from dicoflex.table.schema import Schema
+from dicoflex.values import is_missing, plain
 
 ROUNDING = 1e-14  # of limits that are calculated from the query, as a share of their size
 STEP_ROUNDING = 1e-6
@@ -254,12 +255,8 @@ def _known(feature: Feature) -> Callable[[Any], bool]:
 
 def _rows(frame: pd.DataFrame) -> list[Row]:
     """The rows as dicts of plain Python values."""
-    columns = [[_plain(value) for value in frame.iloc[:, j].astype(object)] for j in range(frame.shape[1])]
+    columns = [[plain(value) for value in frame.iloc[:, j].astype(object)] for j in range(frame.shape[1])]
     return [dict(zip(frame.columns, row, strict=True)) for row in zip(*columns, strict=True)]
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
 
 
 def _same_types(queries: pd.DataFrame, frame: pd.DataFrame) -> bool:

@@ -25,10 +25,10 @@ from typing import Any, Literal, NamedTuple, TypeGuard
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator, model_serializer, model_validator
 
-from dicoflex.constraints.rules.meaning import is_missing
 from dicoflex.constraints.rules.parser import parse
 from dicoflex.constraints.rules.tree import Rule
 from dicoflex.errors import ConstraintError, named
+from dicoflex.values import is_missing
 
 Name = int | str
 Value = bool | int | float | str | None

@@ -5,7 +5,7 @@ from __future__ import annotations
 __all__ = ["Context", "Generator", "GeneratorConfig", "Table"]
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from dicoflex.limits.limits import Limits
+from dicoflex.runtime.columns import Columns
 from dicoflex.table.encoding import Encoding, Values
 
 
@@ -35,7 +36,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Context:
+class Context(Columns):
     """What a density is conditioned on, one entry per query.
 
     query: encoded values (n, d). target: class numbers. p: sparsity exponents. frozen: features that may not change
@@ -47,17 +48,6 @@ class Context:
     p: NDArray[np.float64]
     frozen: NDArray[np.bool_]
     confidence: NDArray[np.float64]
-
-    def __len__(self) -> int:
-        return len(self.query)
-
-    def take(self, index: NDArray[Any] | slice) -> Context:
-        """The entries at `index`."""
-        return Context(*(getattr(self, field.name)[index] for field in fields(self)))
-
-    def repeat(self, n: int) -> Context:
-        """Every entry `n` times in a row."""
-        return self.take(np.repeat(np.arange(len(self)), n))
 
 
 class Generator(Protocol):

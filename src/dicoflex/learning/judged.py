@@ -4,6 +4,8 @@ from __future__ import annotations
 
 __all__ = ["fit_judged"]
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -143,7 +145,7 @@ class _Judged:
         """Train on, with the model's own draws that the judge confirmed among the pairs."""
         own, rows = self._own_pairs(generator, number)
         offset = len(self.table.values)
-        moved = Pairs(own.anchor, own.row + offset, own.kept, own.frozen, own.target, own.p, own.confidence)
+        moved = replace(own, row=own.row + offset)
         mixed = [Pairs.join([part, share]) for part, share in zip(parts, _shares(moved, len(parts)), strict=True)]
         lesson = Lesson(mixed, held_out, self.table.values, np.concatenate([self.table.values, rows]))
         return train_stage(generator, lesson, self.setting, f"own draws {number + 1}", share=0.3)
@@ -162,8 +164,7 @@ class _Judged:
         spread = seeds.take(np.repeat(np.arange(len(seeds)), draws_each))
         fine = self._ask(drawn, spread.target.astype(np.int64)) >= spread.confidence
         index = np.arange(len(drawn), dtype=np.int32)
-        own = Pairs(spread.anchor, index, spread.kept, spread.frozen, spread.target, spread.p, spread.confidence)
-        return own.take(fine), drawn
+        return replace(spread, row=index).take(fine), drawn
 
 
 def _supported(table: Table, masks: NDArray[np.bool_] | None, config: FitConfig) -> Conditions:

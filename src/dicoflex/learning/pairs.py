@@ -11,15 +11,16 @@ from __future__ import annotations
 __all__ = ["Conditions", "Pairs", "Teacher", "clamp", "prefer_sparse", "sparsify", "weighted"]
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dicoflex.generators.base import Context, Table
 from dicoflex.neighbours import Pool, nearest
+from dicoflex.runtime.columns import Columns
 from dicoflex.table.encoding import Parts, Values
+from dicoflex.values import differ
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -51,7 +52,7 @@ class Conditions:
 
 
 @dataclass(frozen=True)
-class Pairs:
+class Pairs(Columns):
     """Anchors and answers by number: an answer is a row, with the features in `kept` put back to the anchor's.
 
     The two numbers point into tables that `batch` is given, so that millions of pairs stay small.
@@ -64,18 +65,6 @@ class Pairs:
     target: NDArray[np.int16]
     p: NDArray[np.float32]
     confidence: NDArray[np.float32]
-
-    def __len__(self) -> int:
-        return len(self.anchor)
-
-    def take(self, index: Any) -> Pairs:
-        """The pairs at `index`."""
-        return Pairs(*(getattr(self, field.name)[index] for field in fields(self)))
-
-    @staticmethod
-    def join(parts: list[Pairs]) -> Pairs:
-        """All pairs of `parts`, one after the other."""
-        return Pairs(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(Pairs)))
 
     def batch(self, anchors: Values, rows: Values) -> tuple[Context, Values]:
         """The conditions and the answers, as matrices."""
@@ -148,9 +137,7 @@ def weighted(parts: Parts, level_weight: float) -> Parts:
 
 def clamp(pairs: Pairs) -> Pairs:
     """The pairs with every frozen feature put back to the anchor's value."""
-    return Pairs(
-        pairs.anchor, pairs.row, pairs.kept | pairs.frozen, pairs.frozen, pairs.target, pairs.p, pairs.confidence
-    )
+    return replace(pairs, kept=pairs.kept | pairs.frozen)
 
 
 def sparsify(
@@ -170,7 +157,7 @@ def sparsify(
     change of one of the `levels` with a chance of at least `undo_levels`. Numbers mostly come before levels.
     """
     context, answers = pairs.batch(anchors, rows)
-    differs = (answers != context.query) & ~(np.isnan(answers) & np.isnan(context.query))
+    differs = differ(answers, context.query)
     chance = np.maximum(_eagerness(context.p, exponents)[:, None], undo_levels * levels)
     late = LEVELS_LATER * levels
     order = np.where(differs & (rng.random(differs.shape) < chance), rng.random(differs.shape) + late, np.inf)
@@ -190,7 +177,7 @@ def sparsify(
         answers[done, at[fine]] = context.query[done, at[fine]]
         kept[done, at[fine]] = True
         changes[done] -= 1
-    return Pairs(pairs.anchor, pairs.row, kept, pairs.frozen, pairs.target, pairs.p, pairs.confidence)
+    return replace(pairs, kept=kept)
 
 
 def prefer_sparse(
@@ -201,7 +188,7 @@ def prefer_sparse(
     Pairs of one search stand together.
     """
     context, answers = pairs.batch(anchors, rows)
-    changes = ((answers != context.query) & ~(np.isnan(answers) & np.isnan(context.query))).sum(axis=1)
+    changes = differ(answers, context.query).sum(axis=1)
     first = np.flatnonzero(np.diff(pairs.anchor, prepend=-1))
     size = np.diff(np.append(first, len(pairs)))
     usual = np.repeat(np.add.reduceat(changes, first) / size, size) if len(pairs) else np.zeros(0)

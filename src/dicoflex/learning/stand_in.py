@@ -18,11 +18,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
-from threadpoolctl import threadpool_limits
 
 from dicoflex.errors import ModelFileError
-from dicoflex.learning.training import one_thread
-from dicoflex.runtime.threads import in_threads
+from dicoflex.runtime.threads import in_threads, one_openmp_thread, one_torch_thread
 from dicoflex.table.encoding import Encoding, Values
 
 GOOD_ENOUGH = 0.99
@@ -121,7 +119,7 @@ class Perceptron:
         plan = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
         reals = torch.from_numpy(_bounded(encoding.to_reals(values)))
         wanted = torch.from_numpy(probabilities.astype(np.float32))
-        with one_thread():
+        with one_torch_thread():
             for _ in range(steps):
                 index = torch.from_numpy(rng.integers(len(values), size=cls.BATCH))
                 loss = torch.nn.functional.cross_entropy(net(reals[index]), wanted[index])
@@ -258,7 +256,7 @@ class Forest:
             random_state=seed % 2**32,
         )  # fmt: skip
         # Threads that wait for each other make small fits many times slower on a busy machine.
-        with threadpool_limits(limits=1, user_api="openmp"):
+        with one_openmp_thread():
             booster.fit(values[row], label, sample_weight=np.maximum(probabilities[row, label], 1e-6))
         return cls._export(booster)
 

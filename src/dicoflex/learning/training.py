@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-__all__ = ["History", "Lesson", "TrainingConfig", "one_thread", "pick_device", "train"]
+__all__ = ["History", "Lesson", "TrainingConfig", "pick_device", "train"]
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -19,6 +18,7 @@ from dicoflex.errors import SettingError
 from dicoflex.generators.base import Generator
 from dicoflex.learning.pairs import Pairs
 from dicoflex.runtime.progress import Progress
+from dicoflex.runtime.threads import one_torch_thread
 from dicoflex.table.encoding import Values
 
 
@@ -80,7 +80,7 @@ def train(
     """
     generator.to(device)
     loop = _Loop(generator, lesson, config, seed, device)
-    with progress.stage(name, loop.epochs) as advance, one_thread():
+    with progress.stage(name, loop.epochs) as advance, one_torch_thread():
         try:
             loop.run(advance)
         except KeyboardInterrupt:
@@ -194,21 +194,6 @@ class _Loop:
     def _out_of_time(self) -> bool:
         limit = self.config.max_seconds
         return limit is not None and time.monotonic() - self.started > limit
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Run torch on one thread inside the block.
-
-    The steps are small, and on a busy machine threads that wait for each other cost more than twenty times what a
-    second one gains on an idle machine.
-    """
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def pick_device(device: Any) -> torch.device:

@@ -37,6 +37,7 @@ from dicoflex.errors import ConstraintError
 from dicoflex.table.encoding import Values
 from dicoflex.table.feature import Feature
 from dicoflex.table.schema import Schema
+from dicoflex.values import equal
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -222,7 +223,7 @@ def _on_levels(j: int, feature: Feature, codes: set[int], *, negated: bool, plai
 def _codes(feature: Feature, op: str, literal: Any) -> list[int]:
     """The codes of the levels that compare so with a literal: equality by value, order by the feature's own."""
     value = literal.value if isinstance(literal, Number | Text | Truth) else literal
-    equal = [code for code, level in enumerate(feature.levels) if _same(level, value)]
+    equal = [code for code, level in enumerate(feature.levels) if equal(level, value)]
     if op == "==":
         return equal
     if op == "!=":
@@ -230,10 +231,6 @@ def _codes(feature: Feature, op: str, literal: Any) -> list[int]:
     at = equal[0] if equal else -1
     tests = {"<": lambda c: c < at, "<=": lambda c: c <= at, ">": lambda c: c > at, ">=": lambda c: c >= at}
     return [code for code in range(len(feature.levels)) if equal and tests[op](code)]
-
-
-def _same(level: Any, value: Any) -> bool:
-    return bool(level == value) and isinstance(level, str) == isinstance(value, str)
 
 
 def _linear(node: Node, schema: Schema) -> dict[int, float] | None:
@@ -311,7 +308,7 @@ def _compared(node: Comparison, values: Values, schema: Schema) -> Bools:
         if isinstance(name, Name) and _is_level(name, schema):
             return _level_compared(name, op, other, values, schema)
     if isinstance(node.left, Text | Truth) and isinstance(node.right, Text | Truth):
-        return np.full(len(values), _same(node.left.value, node.right.value) == (node.op == "=="))
+        return np.full(len(values), equal(node.left.value, node.right.value) == (node.op == "=="))
     left, right = _number(node.left, values, schema), _number(node.right, values, schema)
     found: Bools = _NUMPY[node.op](left, right) & ~np.isnan(left) & ~np.isnan(right)
     return found
@@ -327,10 +324,10 @@ def _level_compared(name: Name, op: str, other: Node, values: Values, schema: Sc
     if op not in ("==", "!="):
         return np.asarray(present & _NUMPY[op](codes, values[:, k]))
     if second.is_number:
-        table = np.array([[_same(a, b) for b in values[:, k]] for a in feature.levels]).reshape(-1, len(values))
+        table = np.array([[equal(a, b) for b in values[:, k]] for a in feature.levels]).reshape(-1, len(values))
         same = table[np.minimum(codes, len(feature.levels) - 1), np.arange(len(values))]
     else:
-        pairs = np.array([[_same(a, b) for b in (*second.levels, None)] for a in (*feature.levels, None)])
+        pairs = np.array([[equal(a, b) for b in (*second.levels, None)] for a in (*feature.levels, None)])
         same = pairs[codes, values[:, k].astype(np.int64)]
     return np.asarray(present & (same if op == "==" else ~same))
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 __all__ = ["SLACK", "Limits", "domain"]
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
@@ -21,8 +21,10 @@ from numpy.typing import NDArray
 from dicoflex.constraints import Constraints
 from dicoflex.errors import ConstraintError
 from dicoflex.limits.clauses import BELOW, EQUAL, LEVELS, LINEAR, MISSING, UNEQUAL, Clauses, holds
+from dicoflex.runtime.columns import Columns
 from dicoflex.table.encoding import Encoding, Values
 from dicoflex.table.feature import Feature, dtype_of
+from dicoflex.values import equal
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -35,7 +37,7 @@ HOLDING = ("ranges", "increase", "decrease", "allowed", "forbidden", "transition
 
 
 @dataclass(frozen=True)
-class Limits:
+class Limits(Columns):
     """What the draws of some queries may be; the first six are arrays with one entry per query.
 
     low, high: between which a changed number lies (n, d); an empty stretch (low > high) where it can't change.
@@ -45,6 +47,8 @@ class Limits:
     offset: feature j owns states offset[j] to offset[j + 1]. points: per feature the only values that a changed number
     may take, or None. fixed, unit: cost of a change and per unit of it. budget, purse: the most changes and cost.
     """
+
+    WHOLE = ("offset", "points", "fixed", "unit", "budget", "purse", "constraints", "encoding", "clauses")
 
     low: Floats
     high: Floats
@@ -66,14 +70,6 @@ class Limits:
     def build(cls, constraints: Constraints, encoding: Encoding, query: Values, frozen: Bools) -> Limits:
         """The limits that constraints, checked against the schema, set for each row of `query`."""
         return _Builder(constraints, encoding, query, frozen).build()
-
-    def __len__(self) -> int:
-        return len(self.low)
-
-    def take(self, index: Any) -> Limits:
-        """The limits of the queries at `index`."""
-        own = ("low", "high", "states", "stay", "frozen", "reasons")
-        return replace(self, **{name: getattr(self, name)[index] for name in own})
 
     @property
     def can_change(self) -> Bools:
@@ -569,12 +565,8 @@ def _as_stored(feature: Feature, points: Floats) -> Floats:
 
 def _among(feature: Feature, values: Any) -> Bools:
     """Which states of a picked feature are listed in `values`; None stands for missing."""
-    listed = [any(_is(level, v) for v in values) for level in feature.levels]
+    listed = [any(v is not None and equal(level, v) for v in values) for level in feature.levels]
     return np.array([*listed, *([None in values] * feature.missing)], dtype=bool)
-
-
-def _is(level: Any, value: Any) -> bool:
-    return value is not None and isinstance(level, str) == isinstance(value, str) and bool(level == value)
 
 
 def _refuse_rules(limits: Limits, query: Values) -> None:

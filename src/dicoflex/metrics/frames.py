@@ -30,8 +30,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dicoflex.errors import DataError, named
-from dicoflex.table.feature import Feature, typed
+from dicoflex.table.feature import Feature
 from dicoflex.table.schema import Schema
+from dicoflex.values import plain, typed
 
 Codes = NDArray[np.int64]
 Reals = NDArray[np.float64]
@@ -63,7 +64,7 @@ def _typed_values(values: NDArray[np.object_]) -> NDArray[np.object_]:
     """The values as keys under which 1, 1.0 and True differ, for features that have such levels side by side."""
     keys = np.empty(len(values), dtype=object)
     for i, (value, is_missing) in enumerate(zip(values, pd.isna(values), strict=True)):
-        keys[i] = None if is_missing else typed(value.item() if isinstance(value, np.generic) else value)
+        keys[i] = None if is_missing else typed(plain(value))
     return keys
 
 

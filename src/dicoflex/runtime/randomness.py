@@ -6,23 +6,26 @@ seed gives the same draws for any batching, in any order, on any number of threa
 
 from __future__ import annotations
 
-__all__ = ["GOLDEN", "row_keys", "uniforms"]
+__all__ = ["GOLDEN", "mix", "row_keys", "uniforms"]
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from dicoflex.runtime.threads import in_threads
+from dicoflex.runtime.threads import THREADED, in_threads
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_A = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_B = np.uint64(0x94D049BB133111EB)
 MISSING = np.uint64(0x7FF8000000000000)
-THREADED = 4096
 
 
-def _mix(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The finaliser of SplitMix64 (Steele, Lea and Flood 2014): every input bit reaches every output bit."""
+@numba.njit(cache=True, inline="always")
+def mix(z):  # type: ignore[no-untyped-def]
+    """The finaliser of SplitMix64 (Steele, Lea and Flood 2014): every input bit reaches every output bit.
+
+    `mix.py_func` is the same for arrays.
+    """
     z = (z ^ (z >> np.uint64(30))) * _MIX_A
     z = (z ^ (z >> np.uint64(27))) * _MIX_B
     return z ^ (z >> np.uint64(31))
@@ -56,10 +59,7 @@ def _hash_rows(low, high, values, bits, keys):  # type: ignore[no-untyped-def]
                 pattern = np.uint64(0)
             elif np.isnan(values[i, j]):
                 pattern = MISSING
-            z = (z ^ pattern) + GOLDEN
-            z = (z ^ (z >> np.uint64(30))) * _MIX_A
-            z = (z ^ (z >> np.uint64(27))) * _MIX_B
-            z = z ^ (z >> np.uint64(31))
+            z = mix((z ^ pattern) + GOLDEN)
         keys[i] = z
 
 
@@ -71,5 +71,5 @@ def uniforms(keys: NDArray[np.uint64], first: int | NDArray[np.int64], count: in
     start = np.broadcast_to(np.asarray(first, dtype=np.uint64), len(keys))
     counter: NDArray[np.uint64] = np.add.outer(start, np.arange(1, count + 1, dtype=np.uint64))
     with np.errstate(over="ignore"):
-        bits = _mix(keys[:, None] + counter * GOLDEN)
+        bits: NDArray[np.uint64] = mix.py_func(keys[:, None] + counter * GOLDEN)
     return ((bits >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52

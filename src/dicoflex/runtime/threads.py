@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["in_threads", "one_blas_thread"]
+__all__ = ["THREADED", "in_threads", "one_blas_thread", "one_openmp_thread", "one_torch_thread"]
 
 import threading
 from collections.abc import Callable, Iterator
@@ -12,9 +12,11 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 import numba
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import ThreadpoolController, threadpool_limits
 
 SLICES_PER_THREAD = 8
+THREADED = 4096
+"""How many rows of cheap work it takes before a second thread is worth its start."""
 
 
 def in_threads(work: Callable[[int, int], None], n: int, *, least: int = 8, most: int = 2**31) -> None:
@@ -95,6 +97,30 @@ def one_blas_thread() -> Iterator[None]:
         if _hold.depth == 0:
             with _lock:
                 _set(_before.pop())
+
+
+@contextmanager
+def one_torch_thread() -> Iterator[None]:
+    """Run torch on one thread inside the block.
+
+    The steps are small, and on a busy machine threads that wait for each other cost more than twenty times what a
+    second one gains on an idle machine.
+    """
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextmanager
+def one_openmp_thread() -> Iterator[None]:
+    """Libraries that use OpenMP, scikit-learn's trees among them, on one thread inside the block."""
+    with threadpool_limits(limits=1, user_api="openmp"):
+        yield
 
 
 def _set(numbers: list[int]) -> None:

@@ -21,13 +21,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dicoflex.errors import QueryError, SchemaError, named
-from dicoflex.runtime.threads import in_threads
-from dicoflex.table.feature import Feature, Level, dtype_of, typed
+from dicoflex.runtime.threads import THREADED, in_threads
+from dicoflex.table.feature import Feature, Level, dtype_of
 from dicoflex.table.schema import Schema
+from dicoflex.values import plain, typed
 
 Values = NDArray[np.float64]
 FEW = 32
-THREADED = 4096
 PLAIN = (str, bool, int, float)
 # Dtypes that hold every value of their grid, as far as a float64 does.
 EXACT = (np.dtype("float64"), np.dtype("int64"))
@@ -475,15 +475,15 @@ def _same_dtype(dtype: Any, other: Any) -> bool:
 def _factorize(column: pd.Series) -> tuple[NDArray[Any], list[Any]]:
     """Codes and plain distinct values; in object columns 1, 1.0 and True are told apart."""
     if column.dtype == object:
-        plain = [v.item() if isinstance(v, np.generic) else v for v in column]
-        odd = [v for v in plain if not isinstance(v, Level)]
+        cells = [plain(v) for v in column]
+        odd = [v for v in cells if not isinstance(v, Level)]
         if odd:
-            return np.zeros(len(plain), dtype=np.int64), odd[:1]
+            return np.zeros(len(cells), dtype=np.int64), odd[:1]
         table: dict[Any, int] = {}
-        keys = np.array([table.setdefault(typed(v), len(table)) for v in plain], dtype=np.int64)
+        keys = np.array([table.setdefault(typed(v), len(table)) for v in cells], dtype=np.int64)
         return keys, [value for _, value in table]
     keys, uniques = pd.factorize(column)
-    return keys, [v.item() if isinstance(v, np.generic) else v for v in uniques]
+    return keys, [plain(v) for v in uniques]
 
 
 def _lookup(levels: tuple[Any, ...]) -> dict[Any, int]:

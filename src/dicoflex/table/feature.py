@@ -11,7 +11,6 @@ __all__ = [
     "dtype_of",
     "dtype_text",
     "is_dtype",
-    "typed",
 ]
 
 import math
@@ -22,6 +21,8 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, model_validator
+
+from dicoflex.values import typed
 
 Level = bool | int | float | str
 Name = int | str
@@ -117,11 +118,6 @@ class Feature(BaseModel):
             if len(self.levels) > most:
                 text += f"{joint}… ({len(self.levels)})"
         return text + (" or missing" if self.missing else "")
-
-
-def typed(value: Any) -> tuple[str, Any]:
-    """A key under which 1, 1.0 and True differ, as they do in a column of mixed objects."""
-    return type(value).__name__, value
 
 
 def dtype_text(dtype: Any) -> str:

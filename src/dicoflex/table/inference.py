@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 
 from dicoflex.errors import DataError, SchemaError, named
-from dicoflex.table.feature import MAX_EXACT_INTEGER, Feature, Kind, Level, dtype_bounds, dtype_text, is_dtype, typed
+from dicoflex.table.feature import MAX_EXACT_INTEGER, Feature, Kind, Level, dtype_bounds, dtype_text, is_dtype
+from dicoflex.values import plain, typed
 
 MAX_NUMBER = 1e150  # its square, and so a standard deviation, is still finite
 IDENTIFIER_SHARE = 0.9
@@ -33,7 +34,7 @@ def check_frame(frame: Any) -> None:
     repeated = frame.columns[frame.columns.duplicated()].unique().tolist()
     if repeated:
         raise DataError(f"column names repeat: {repeated}; rename them so that each is unique")
-    odd = [c for c in frame.columns if not isinstance(_plain(c), str) and type(_plain(c)) is not int]
+    odd = [c for c in frame.columns if not isinstance(plain(c), str) and type(plain(c)) is not int]
     if odd:
         raise DataError(
             f"column names must be text or whole numbers, found {odd[0]!r}; rename with frame.columns = [...]"
@@ -50,7 +51,7 @@ def describe(
     _refuse_dtype(column)
     chosen = _kind_of(column, None if kind is None else _known_kind(column, kind), order)
     common = {
-        "name": _plain(column.name),
+        "name": plain(column.name),
         "kind": chosen,
         "dtype": dtype_text(column.dtype),
         "missing": bool(column.isna().any()),
@@ -225,7 +226,7 @@ def _levels(column: pd.Series, order: Sequence[Level] | None) -> tuple[Level, ..
         return given
     if isinstance(column.dtype, pd.CategoricalDtype):
         present = {typed(v) for v in seen}
-        return tuple(v for v in map(_plain, column.dtype.categories) if typed(v) in present)
+        return tuple(v for v in map(plain, column.dtype.categories) if typed(v) in present)
     return tuple(sorted(seen, key=lambda v: (type(v).__name__, v)))
 
 
@@ -243,29 +244,25 @@ def _ordered(column: pd.Series, order: Sequence[Level]) -> tuple[Level, ...]:
 
 def _held(column: pd.Series, values: list[Any]) -> tuple[Level, ...] | None:
     """`values` as the column's dtype holds them, or None where it can't."""
-    plain = [_plain(v) for v in values]
+    given = [plain(v) for v in values]
     if isinstance(column.dtype, pd.CategoricalDtype):
-        known = {typed(_plain(v)) for v in column.dtype.categories}
-        return tuple(plain) if all(typed(v) in known for v in plain) else None
+        known = {typed(plain(v)) for v in column.dtype.categories}
+        return tuple(given) if all(typed(v) in known for v in given) else None
     try:
-        cast = tuple(_plain(v) for v in pd.Series(plain, dtype=column.dtype))
+        cast = tuple(plain(v) for v in pd.Series(given, dtype=column.dtype))
     except (TypeError, ValueError, OverflowError):
         return None
     finite = all(isinstance(v, Level) and not (isinstance(v, float) and not math.isfinite(v)) for v in cast)
     rounded = pd.api.types.is_float_dtype(column.dtype)
-    return cast if finite and (rounded or list(cast) == plain) else None
+    return cast if finite and (rounded or list(cast) == given) else None
 
 
 def distinct(column: pd.Series) -> list[Level]:
     """The values that occur, as plain Python values, without missing ones; 1, 1.0 and True stay three values."""
     values = column.dropna()
     if column.dtype == object:
-        return list({typed(_plain(v)): _plain(v) for v in values}.values())
-    return [_plain(v) for v in values.unique()]
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
+        return list({typed(plain(v)): plain(v) for v in values}.values())
+    return [plain(v) for v in values.unique()]
 
 
 def _missing_object(column: pd.Series) -> str:
@@ -280,7 +277,7 @@ def _category_facts(column: pd.Series) -> dict[str, Any]:
     dtype = column.dtype
     if not isinstance(dtype, pd.CategoricalDtype):
         return {}
-    categories = tuple(_plain(v) for v in dtype.categories)
+    categories = tuple(plain(v) for v in dtype.categories)
     odd = [v for v in categories if not isinstance(v, str | bool | int | float)]
     if any(isinstance(v, float) and math.isinf(v) for v in categories):
         raise DataError(f"column {column.name!r} has an infinite category; replace it with NaN or a limit")

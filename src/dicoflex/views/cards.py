@@ -11,9 +11,10 @@ import numpy as np
 import pandas as pd
 
 from dicoflex.constraints import Constraints
-from dicoflex.table.feature import Feature, Kind, typed
+from dicoflex.table.feature import Feature, Kind
 from dicoflex.table.schema import Schema
-from dicoflex.views.words import FIRST_DIGITS, finite, likelihood_word, percent, plain, printable, shown
+from dicoflex.values import plain, typed
+from dicoflex.views.words import FIRST_DIGITS, finite, likelihood_word, percent, printable, shown
 
 ASKED = {
     "n": "alternatives",

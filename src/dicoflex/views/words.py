@@ -13,7 +13,6 @@ __all__ = [
     "finite",
     "likelihood_word",
     "percent",
-    "plain",
     "printable",
     "shown",
 ]
@@ -21,7 +20,6 @@ __all__ = [
 import math
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from dicoflex.table.feature import Feature, Kind
@@ -35,10 +33,6 @@ LESS_LIKELY_WITHIN = 1_000.0
 EMPTY_BAR_AT = 10_000.0
 FIRST_DIGITS = 4
 ORDINARY_SIZES = (1e-6, 1e15)
-
-
-def plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
 
 
 def shown(value: Any, feature: Feature, digits: int = FIRST_DIGITS) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["check_kinds", "check_names", "equal", "resolve"]
+__all__ = ["check_kinds", "check_names", "resolve"]
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -26,6 +26,7 @@ from dicoflex.constraints.rules.tree import (
     written,
 )
 from dicoflex.errors import RuleError, named
+from dicoflex.values import equal
 
 
 def resolve(name: str, known: Iterable[Any]) -> Any:
@@ -151,8 +152,3 @@ class _Kinds:
     def mismatch(self, left: Value, right: Value) -> RuleError:
         remedy = {"number": "write a number", "boolean": "write true or false"}.get(self.kind(left), "use one kind")
         return self.error(f"compares {self.called(left)} with {self.called(right).rstrip(',')}; {remedy}")
-
-
-def equal(one: Any, other: Any) -> bool:
-    """Equality of two values that are there; text never equals a number."""
-    return isinstance(one, str) == isinstance(other, str) and bool(one == other)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-__all__ = ["evaluate", "is_missing"]
+__all__ = ["evaluate"]
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from dicoflex.constraints.rules.kinds import equal, resolve
+from dicoflex.constraints.rules.kinds import resolve
 from dicoflex.constraints.rules.parser import short
 from dicoflex.constraints.rules.tree import (
     COMPARISONS,
@@ -25,6 +25,7 @@ from dicoflex.constraints.rules.tree import (
     Value,
 )
 from dicoflex.errors import RuleError, named
+from dicoflex.values import equal, is_missing
 
 ARITHMETIC: dict[str, Callable[[float, float], float]] = {
     "+": operator.add,
@@ -32,14 +33,6 @@ ARITHMETIC: dict[str, Callable[[float, float], float]] = {
     "*": operator.mul,
     "/": operator.truediv,
 }
-
-
-def is_missing(value: Any) -> bool:
-    """Whether `value` is None, NaN, NaT or NA."""
-    try:
-        return value is None or bool(value != value)
-    except TypeError:  # NA is neither equal nor unequal to itself
-        return True
 
 
 def evaluate(rule: Rule, row: Mapping[Any, Any], *, orders: Mapping[str, Sequence[Any]] | None = None) -> bool:

@@ -37,6 +37,7 @@ from dicoflex.generators.mixed.cells import Grid
 from dicoflex.generators.mixed.kernels import Net, draw, score
 from dicoflex.limits.limits import Limits
 from dicoflex.table.encoding import Encoding, Values
+from dicoflex.values import differ
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -123,7 +124,7 @@ class Mixed:
         """The exact log density: counting measure on levels, atoms and runs, length in original units on intervals."""
         own, own_where = self.grid.locate(context.query)
         cell, where = self.grid.locate(answers)
-        kept = _same(answers, context.query)
+        kept = ~differ(answers, context.query)
         stuck = self._stuck(context)
         states = score(
             self.grid, self._packed(), self._settings(context), own, own_where, self._alone(context.query, own),
@@ -170,7 +171,7 @@ class Mixed:
         """The log probability of each feature's state, in the order drawn (n, d); 0 for one that can't change."""
         own, own_where = self.grid.locate(context.query)
         cell, where = self.grid.locate(answers)
-        kept = _same(answers, context.query)
+        kept = ~differ(answers, context.query)
         stuck = self._stuck(context)
         order = self.grid.order
         closed = _closed(kept[:, order], stuck[:, order])
@@ -204,11 +205,6 @@ class Mixed:
         p = _knots(np.log(context.p), np.log(self.exponents))
         confidence = _knots(context.confidence, self.confidences)
         return np.concatenate([context.frozen, target, p, confidence], axis=1).astype(np.float32)
-
-
-def _same(answers: Values, query: Values) -> NDArray[np.bool_]:
-    same: NDArray[np.bool_] = (answers == query) | (np.isnan(answers) & np.isnan(query))
-    return same
 
 
 def _closed(kept: NDArray[np.bool_], stuck: NDArray[np.bool_]) -> NDArray[np.bool_]:

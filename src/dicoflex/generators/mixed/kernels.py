@@ -34,7 +34,7 @@ from dicoflex.generators.mixed.lookahead import (
     weigh,
 )
 from dicoflex.limits.limits import Limits
-from dicoflex.runtime.randomness import GOLDEN
+from dicoflex.runtime.randomness import GOLDEN, mix
 from dicoflex.runtime.threads import in_threads
 from dicoflex.table.encoding import Values
 
@@ -189,11 +189,8 @@ P0, P1, P2, P3, P4, P5, P6 = (np.float32(c) for c in _power_of_two(6))
 
 @numba.njit(cache=True, error_model="numpy", inline="always")
 def _uniform(key, counter):  # type: ignore[no-untyped-def]
-    """Number `counter` of a key's stream; the same numbers as `streams.uniforms`."""
-    z = key + (counter + np.uint64(1)) * GOLDEN
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    z = z ^ (z >> np.uint64(31))
+    """Number `counter` of a key's stream; the same numbers as `randomness.uniforms`."""
+    z = mix(key + (counter + np.uint64(1)) * GOLDEN)
     return (np.float64(z >> np.uint64(12)) + 0.5) * 2.0**-52
 
 

@@ -1,0 +1,53 @@
+"""Records of equally long arrays, one entry per row: take some, join several, repeat each."""
+
+from __future__ import annotations
+
+__all__ = ["Columns"]
+
+from dataclasses import fields, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+
+class Columns:
+    """A base for frozen dataclasses whose fields are arrays with one entry per row.
+
+    WHOLE names fields that belong to the record as a whole, and are left as they are.
+
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class Points(Columns):
+    ...     x: np.ndarray
+    ...     y: np.ndarray
+    >>> points = Points(np.arange(3), np.arange(3) * 10)
+    >>> Points.join([points.take([2]), points.take(slice(1))]).y
+    array([20,  0])
+    """
+
+    WHOLE: ClassVar[tuple[str, ...]] = ()
+
+    @classmethod
+    def _by_row(cls) -> list[str]:
+        return [field.name for field in fields(cls) if field.name not in cls.WHOLE]  # type: ignore[arg-type]
+
+    def __len__(self) -> int:
+        return len(getattr(self, self._by_row()[0]))
+
+    def take(self, index: Any) -> Self:
+        """The rows at `index`."""
+        return self._with({name: getattr(self, name)[index] for name in self._by_row()})
+
+    def repeat(self, n: int) -> Self:
+        """Every row `n` times, one after the other."""
+        return self._with({name: np.repeat(getattr(self, name), n, axis=0) for name in self._by_row()})
+
+    def _with(self, changed: dict[str, Any]) -> Self:
+        return replace(self, **changed)  # type: ignore[type-var]
+
+    @classmethod
+    def join(cls, parts: list[Self]) -> Self:
+        """All rows of `parts`, one after the other; what is of the whole is the first one's."""
+        if len(parts) == 1:
+            return parts[0]
+        return parts[0]._with({n: np.concatenate([getattr(part, n) for part in parts]) for n in cls._by_row()})
