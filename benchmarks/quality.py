@@ -159,7 +159,7 @@ def fit(cell: Cell, task: Task) -> tuple[Sampler, dict[str, Any], dict[Any, floa
         return explainer.sample(queries, target=targets, random_state=cell.seed, filter=filter, **conditions)
 
     highest = dict(zip(explainer.classes_.tolist(), explainer.conditions_.highest.tolist(), strict=True))
-    return sampler, explainer.report_, highest if explainer.has_confidence_ else {}
+    return sampler, explainer.report_, highest if explainer.model_.has_confidence else {}
 
 
 def build(cell: Cell, data: Dataset) -> DiCoFlex:

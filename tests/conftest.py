@@ -29,7 +29,7 @@ import pytest
 
 from dicoflex import DiCoFlex
 from dicoflex.generators import GENERATORS
-from dicoflex.learning.stand_in import Forest, Perceptron
+from dicoflex.learning import stand_in
 
 CLASSES = ["no", "yes"]
 QUICK = {"training": {"min_steps": 0, "epochs": 2}, "fit_config": {"passes": 2, "rounds": 0}, "random_state": 0}
@@ -73,7 +73,7 @@ def predict(frame: pd.DataFrame) -> np.ndarray:
 @contextmanager
 def small_stand_in(steps: int = 60, rounds: int = 10) -> Iterator[None]:
     """Stand-ins that are learned in a moment; most tests don't need good ones."""
-    with mock.patch.object(Perceptron, "STEPS", steps), mock.patch.object(Forest, "ROUNDS", rounds):
+    with mock.patch.object(stand_in, "STEPS", steps), mock.patch.object(stand_in, "ROUNDS", rounds):
         yield
 
 

@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from dicoflex import datasets, demo
 from dicoflex.explainer import load
-from dicoflex.learning import stand_in as surrogate
+from dicoflex.learning import stand_in
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     console = Console(file=io.StringIO(), width=110)
     # One thread: on a busy machine, threads that wait for each other take longer than the work itself.
     with pytest.MonkeyPatch.context() as patch, threadpool_limits(1):
-        patch.setattr(surrogate.Perceptron, "STEPS", 300)
+        patch.setattr(stand_in, "STEPS", 300)
         page = demo.run(out, rows=1500, seconds=3.0, seed=0, answers=2, console=console)
     assert page == out / "report.html"
     assert isinstance(console.file, io.StringIO)

@@ -87,7 +87,7 @@ def _build(cell: Cell, task: Task, generator: str, overrides: dict[str, Any]) ->
 
 def _ours(model: DiCoFlex, *, p: float, seed: int, sure: float | None) -> Ask:
     # The paper's flow is measured as it draws; the stand-in's filter is not part of it.
-    settings: dict[str, Any] = {"p": p, "random_state": seed, "filter": model.generator_.name == "mixed"}
+    settings: dict[str, Any] = {"p": p, "random_state": seed, "filter": model.model_.generator.name == "mixed"}
     highest = dict(zip(model.classes_.tolist(), model.conditions_.highest.tolist(), strict=True))
 
     def ask(queries: pd.DataFrame, targets: Any, *, n: int = 1, seconds: float | None = None) -> Answers:  # noqa: ARG001
@@ -125,14 +125,14 @@ def soft_draws(
     The library copies frozen features from the query after each draw; here nothing is copied, as in the paper. The
     context is the paper's c = [x, y', p, m].
     """
-    encoding = model.encoding_
+    encoding = model.model_.encoding
     values = encoding.encode(queries)
     mask = encoding.real_mask(np.tile(model.schema_.mask(frozen), (len(queries), 1)))
     wanted = np.eye(len(model.classes_))[np.searchsorted(model.classes_, targets)]
     context = np.hstack([encoding.to_reals(values), wanted, np.full((len(queries), 1), p), mask]).astype(np.float32)
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(seed)
-        reals = model.generator_.flow(torch.from_numpy(context)).sample((n,)).numpy()
+        reals = model.model_.generator.flow(torch.from_numpy(context)).sample((n,)).numpy()
     reals = np.clip(np.nan_to_num(reals), -1e6, 1e6).swapaxes(0, 1).reshape(len(queries) * n, -1)
     index = pd.MultiIndex.from_product([queries.index, range(n)], names=["row", "cf"])
     return encoding.decode(encoding.snap(encoding.from_reals(reals)), index)

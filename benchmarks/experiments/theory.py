@@ -58,15 +58,15 @@ def measure(cell: Cell, models: Path) -> dict[str, Any]:
     worst = float(task.reference.lof.score(task.data.X_train).max())
     return {
         "out_of_time": "used up" in model.report_["training_ended"],
-        "pairs": _propositions(task, model.encoding_, near, near, worst),
-        "draws": _propositions(task, model.encoding_, few, near, worst),
+        "pairs": _propositions(task, model.model_.encoding, near, near, worst),
+        "draws": _propositions(task, model.model_.encoding, few, near, worst),
         "diversity": _diversity(task, model, near, drawn, sets, cell.seed),
     }
 
 
 def _draws(model: DiCoFlex, task: Task, n: int, seed: int) -> pd.DataFrame:
     """Independent draws, as the theorem has them: `sample` would leave out repeats and the query itself."""
-    values = model.encoding_.encode(task.queries)
+    values = model.model_.encoding.encode(task.queries)
     targets = np.searchsorted(model.classes_, task.targets)
     context = Context(
         query=values,
@@ -75,9 +75,9 @@ def _draws(model: DiCoFlex, task: Task, n: int, seed: int) -> pd.DataFrame:
         frozen=np.zeros(values.shape, dtype=bool),
         confidence=model.conditions_.usual[targets],
     )
-    rows, _ = model.generator_.sample(context, n, row_keys(values, seed), 0)
+    rows, _ = model.model_.generator.sample(context, n, row_keys(values, seed), 0)
     index = pd.MultiIndex.from_product([task.queries.index, range(n)], names=["row", "cf"])
-    return model.encoding_.decode(model.encoding_.snap(rows.reshape(len(index), -1)), index)
+    return model.model_.encoding.decode(model.model_.encoding.snap(rows.reshape(len(index), -1)), index)
 
 
 # -- propositions -----------------------------------------------------------------------------------------------------

@@ -486,7 +486,7 @@ def test_the_default_density_looks_ahead_to_what_a_rule_needs(rule: str, budget:
     model, _, pool = get("mixed", "applicants")
     raw = raw_draws(model, pool.reset_index(drop=True), Constraints(rules=[rule], max_changes=budget), n=20)
     own, obey = (
-        np.mean([LATE[rule](row) for row in rows_of(frame)]) for frame in (pool, model.encoding_.decode(raw.values))
+        np.mean([LATE[rule](row) for row in rows_of(frame)]) for frame in (pool, model.model_.encoding.decode(raw.values))
     )
     assert own < 0.85
     assert obey > 0.95
@@ -512,7 +512,7 @@ class Raw:
 
 def raw_draws(model: DiCoFlex, rows: pd.DataFrame, bound: Constraints, n: int) -> Raw:
     """`n` draws for each row that the set leaves a chance."""
-    encoding = model.encoding_
+    encoding = model.model_.encoding
     _, values = encoding.conform(rows)
     mask = np.tile(model.schema_.mask(list(bound.frozen)), (len(rows), 1))
     limits = Limits.build(bound, encoding, values, mask)
@@ -520,7 +520,7 @@ def raw_draws(model: DiCoFlex, rows: pd.DataFrame, bound: Constraints, n: int) -
     values, limits = values[able], limits.take(able)
     context = Context(values, np.zeros(len(values), dtype=np.int64), np.full(len(values), 0.25), limits.frozen,
                       np.zeros(len(values)))  # fmt: skip
-    drawn, density = model.generator_.sample(context, n, row_keys(values, 0), 0, limits)
+    drawn, density = model.model_.generator.sample(context, n, row_keys(values, 0), 0, limits)
     assert density is not None
     which = np.repeat(np.arange(len(values)), n)
     found, own = drawn.reshape(len(which), values.shape[1]), values[which]

@@ -660,7 +660,7 @@ def test_info_by_hand(judged: DiCoFlex, applicants: pd.DataFrame, queries: pd.Da
     np.testing.assert_allclose(cfs.info["proximity"], np.sqrt(squares), rtol=1e-6)
     density = judged.log_density(own, cfs.frame, target="yes", p=0.25)
     np.testing.assert_allclose(cfs.info["log_density"], density, atol=1e-4)
-    stand_in = judged.surrogate_.probabilities(judged.encoding_.encode(cfs.frame))[:, 1]
+    stand_in = judged.model_.stand_in.probabilities(judged.model_.encoding.encode(cfs.frame))[:, 1]
     np.testing.assert_allclose(cfs.info["probability"], stand_in)
     assert (cfs.info["probability"] >= 0.7 - 1e-9).all()
     assert cfs.info["valid"].dtype == "boolean"
@@ -702,7 +702,7 @@ def test_confidence_is_what_the_stand_in_sees(judged: DiCoFlex, queries: pd.Data
 
 def test_filter_can_be_switched_off(judged: DiCoFlex, queries: pd.DataFrame) -> None:
     def doubtful(draws: pd.DataFrame) -> float:
-        return float(np.mean(judged.surrogate_.probabilities(judged.encoding_.encode(draws))[:, 1] < 0.7))
+        return float(np.mean(judged.model_.stand_in.probabilities(judged.model_.encoding.encode(draws))[:, 1] < 0.7))
 
     given = {"target": "yes", "n": 50, "random_state": 0}
     assert doubtful(judged.sample(queries, **given)) <= doubtful(judged.sample(queries, filter=False, **given))

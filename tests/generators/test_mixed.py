@@ -50,7 +50,7 @@ def model(amounts: pd.DataFrame, quickly: Quickly) -> DiCoFlex:
 
 def cells(model: DiCoFlex, name: str) -> list[tuple[float, float, int]]:
     """The cells of a feature: least and greatest value, and how many it holds (0: a stretch of the line)."""
-    grid: Any = model.generator_.grid
+    grid: Any = model.model_.generator.grid
     j = model.schema_.position(name)
     at = slice(grid.offset[j], grid.offset[j + 1])
     return list(zip(grid.low[at], grid.high[at], grid.count[at], strict=True))
@@ -128,12 +128,12 @@ def test_density_equals_the_frequency_of_draws(frozen: list[str], quickly: Quick
     every = pd.DataFrame(list(product("xyz", [False, True], range(4))), columns=["a", "b", "c"])
     expected = np.exp(model.log_density(query, every, target="yes", p=0.25, frozen=frozen))
     n = 40_000
-    encoding = model.encoding_
+    encoding = model.model_.encoding
     values = encoding.encode(query)
     context = Context(
         values, np.array([1]), np.array([0.25]), model.schema_.mask(frozen)[None], model.conditions_.usual[[1]]
     )
-    draws, _ = model.generator_.sample(context, n, row_keys(values, 1), 0)
+    draws, _ = model.model_.generator.sample(context, n, row_keys(values, 1), 0)
     found, counts = np.unique(draws[0], axis=0, return_counts=True)
     lookup = {tuple(row): count for row, count in zip(found, counts, strict=True)}
     counts = np.array([lookup.get(tuple(row), 0) for row in encoding.encode(every)])
@@ -152,15 +152,15 @@ def test_densities_of_the_sampler_are_those_of_log_prob(
     frozen: list[str], model: DiCoFlex, amounts: pd.DataFrame
 ) -> None:
     queries = pd.concat([query_frame(amounts, case) for case in QUERIES] + [amounts.head(20)])
-    values = model.encoding_.encode(queries)
+    values = model.model_.encoding.encode(queries)
     n = len(values)
     context = Context(
         values, np.arange(n) % 3, np.linspace(0.01, 2, n), np.tile(model.schema_.mask(frozen), (n, 1)),
         model.conditions_.usual[np.arange(n) % 3],
     )  # fmt: skip
-    draws, log_density = model.generator_.sample(context, 50, row_keys(values, 0), 0)
+    draws, log_density = model.model_.generator.sample(context, 50, row_keys(values, 0), 0)
     assert log_density is not None
-    again = model.generator_.log_prob(context.repeat(50), draws.reshape(50 * n, -1))
+    again = model.model_.generator.log_prob(context.repeat(50), draws.reshape(50 * n, -1))
     np.testing.assert_allclose(log_density.ravel(), again, atol=1e-4)
 
 
@@ -284,13 +284,13 @@ def test_kept_values_beyond_the_limits_are_exact(mixed: DiCoFlex, queries: pd.Da
 
 
 def test_small_numbers_of_draws_are_the_start_of_large_ones(mixed: DiCoFlex, queries: pd.DataFrame) -> None:
-    values = mixed.encoding_.encode(queries)
+    values = mixed.model_.encoding.encode(queries)
     n = len(values)
     context = Context(
         values, np.ones(n, dtype=np.int64), np.full(n, 0.25), np.zeros(values.shape, dtype=bool), np.zeros(n)
     )
-    few, _ = mixed.generator_.sample(context, 5, row_keys(values, 0), 0)
-    many, _ = mixed.generator_.sample(context, 50, row_keys(values, 0), 0)
+    few, _ = mixed.model_.generator.sample(context, 5, row_keys(values, 0), 0)
+    many, _ = mixed.model_.generator.sample(context, 50, row_keys(values, 0), 0)
     np.testing.assert_array_equal(few, many[:, :5])
 
 

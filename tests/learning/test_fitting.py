@@ -78,8 +78,8 @@ def lessons(monkeypatch: pytest.MonkeyPatch) -> list[Lesson]:
         return History([{"epoch": 0, "loss": 1.0, "held_out": 1.0, "seconds": 0.0}])
 
     monkeypatch.setattr(steps, "train", train)
-    monkeypatch.setattr("dicoflex.learning.stand_in.Perceptron.STEPS", 300)
-    monkeypatch.setattr("dicoflex.learning.stand_in.Forest.ROUNDS", 20)
+    monkeypatch.setattr("dicoflex.learning.stand_in.STEPS", 300)
+    monkeypatch.setattr("dicoflex.learning.stand_in.ROUNDS", 20)
     return given
 
 
@@ -377,7 +377,7 @@ def test_fit_of_a_larger_table_asks_the_black_box_for_the_sample_alone(quickly: 
     assert model.report_["rows_used"] == asked[0] == 400
     assert sum(asked) < 2500
     assert model.schema_ == Schema.infer(frame)
-    assert len(model.known_) == len(frame.drop_duplicates())
+    assert len(model.model_.training_keys) == len(frame.drop_duplicates())
 
 
 def test_sampled_fit_is_repeatable(quickly: Quickly) -> None:

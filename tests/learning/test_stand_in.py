@@ -11,8 +11,9 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from threadpoolctl import threadpool_limits
 
 from dicoflex.errors import ModelFileError
-from dicoflex.learning import stand_in as surrogate
-from dicoflex.learning.stand_in import Forest, Perceptron, Surrogate, learn, restore
+from dicoflex.learning import stand_in as learning
+from dicoflex.learning.stand_in import learn, learn_trees
+from dicoflex.stand_in import Forest, Perceptron, StandIn, restore
 from dicoflex.table.encoding import Encoding
 from dicoflex.table.schema import Schema
 
@@ -48,20 +49,20 @@ def soft(n_classes: int) -> np.ndarray:
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Perceptron, "STEPS", 400)
-    monkeypatch.setattr(Forest, "ROUNDS", 30)
+    monkeypatch.setattr(learning, "STEPS", 400)
+    monkeypatch.setattr(learning, "ROUNDS", 30)
 
 
 @pytest.fixture(scope="module")
-def stand_ins() -> dict[str, Surrogate]:
+def stand_ins() -> dict[str, StandIn]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Perceptron, "STEPS", 400)
-        patch.setattr(Forest, "ROUNDS", 30)
+        patch.setattr(learning, "STEPS", 400)
+        patch.setattr(learning, "ROUNDS", 30)
         return {kind.kind: kind.learn(ENCODING, VALUES, soft(3), 0) for kind in (Perceptron, Forest)}
 
 
 @pytest.fixture(params=["mlp", "trees"])
-def stand_in(request: pytest.FixtureRequest, stand_ins: dict[str, Surrogate]) -> Surrogate:
+def stand_in(request: pytest.FixtureRequest, stand_ins: dict[str, StandIn]) -> StandIn:
     return stand_ins[request.param]
 
 
@@ -86,7 +87,7 @@ def test_exported_trees_equal_those_of_scikit_learn(n_classes: int, missing: boo
 def test_soft_answers_weigh_as_they_are() -> None:
     """A black box that is never sure: the trees say so, too."""
     answers = np.tile([0.3, 0.7], (N, 1))
-    found = Forest.learn(ENCODING, VALUES, answers, 0).probabilities(VALUES)
+    found = learn_trees(ENCODING, VALUES, answers, 0).probabilities(VALUES)
     np.testing.assert_allclose(found, answers, atol=0.02)
 
 
@@ -113,7 +114,7 @@ def test_a_single_class_in_sight() -> None:
 # -- both kinds -------------------------------------------------------------------------------------------------------
 
 
-def test_probabilities(stand_in: Surrogate) -> None:
+def test_probabilities(stand_in: StandIn) -> None:
     found = stand_in.probabilities(VALUES)
     assert found.shape == (N, 3)
     assert found.dtype == np.float64
@@ -122,7 +123,7 @@ def test_probabilities(stand_in: Surrogate) -> None:
     assert (found.argmax(axis=1) == soft(3).argmax(axis=1)).mean() > 0.85
 
 
-def test_answers_do_not_depend_on_the_batch(stand_in: Surrogate) -> None:
+def test_answers_do_not_depend_on_the_batch(stand_in: StandIn) -> None:
     together = stand_in.probabilities(VALUES)
     alone = np.concatenate([stand_in.probabilities(VALUES[i : i + 1]) for i in range(60)])
     np.testing.assert_array_equal(together[:60], alone)
@@ -131,7 +132,7 @@ def test_answers_do_not_depend_on_the_batch(stand_in: Surrogate) -> None:
 
 
 @pytest.mark.parametrize("each", [2, 7, 50])
-def test_answers_in_blocks_depend_on_their_block_alone(stand_in: Surrogate, each: int) -> None:
+def test_answers_in_blocks_depend_on_their_block_alone(stand_in: StandIn, each: int) -> None:
     together = stand_in.probabilities(VALUES, each=each)
     np.testing.assert_allclose(together, stand_in.probabilities(VALUES), atol=1e-5)
     for start in (0, each, 5 * each):
@@ -141,7 +142,7 @@ def test_answers_in_blocks_depend_on_their_block_alone(stand_in: Surrogate, each
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_absurd_rows_get_finite_answers(stand_in: Surrogate) -> None:
+def test_absurd_rows_get_finite_answers(stand_in: StandIn) -> None:
     rows = VALUES[:4].copy()
     rows[:, 0] = [1e300, -1e300, 1e15, 0.0]
     rows[:, 1] = np.nan
@@ -180,7 +181,7 @@ def smooth() -> np.ndarray:
 def test_the_better_one_is_kept(answers: Callable[[], np.ndarray]) -> None:
     alone = {kind: learn(ENCODING, VALUES, answers(), seed=0, kinds=(kind,))[1] for kind in ("mlp", "trees")}
     found, agreement = learn(ENCODING, VALUES, answers(), seed=0)
-    assert agreement == max(alone.values()) or agreement >= surrogate.GOOD_ENOUGH
+    assert agreement == max(alone.values()) or agreement >= learning.GOOD_ENOUGH
     assert alone[found.kind] == agreement
 
 
@@ -207,7 +208,7 @@ def test_hardly_any_rows(n: int) -> None:
 # -- files ------------------------------------------------------------------------------------------------------------
 
 
-def test_restored_stand_in_gives_the_same(stand_in: Surrogate) -> None:
+def test_restored_stand_in_gives_the_same(stand_in: StandIn) -> None:
     arrays = stand_in.arrays()
     assert all(isinstance(a, np.ndarray) and a.dtype != object for a in arrays.values())
     again = restore(stand_in.kind, ENCODING, 3, arrays)
@@ -219,14 +220,14 @@ def test_unknown_kind() -> None:
         restore("oracle", ENCODING, 3, {})
 
 
-def test_absent_arrays_are_refused(stand_in: Surrogate) -> None:
+def test_absent_arrays_are_refused(stand_in: StandIn) -> None:
     for name in stand_in.arrays():
         arrays = {k: v for k, v in stand_in.arrays().items() if k != name}
         with pytest.raises(ModelFileError, match=f"damaged.*{name}"):
             restore(stand_in.kind, ENCODING, 3, arrays)
 
 
-def test_arrays_of_other_shapes_are_refused(stand_in: Surrogate) -> None:
+def test_arrays_of_other_shapes_are_refused(stand_in: StandIn) -> None:
     for name, array in stand_in.arrays().items():
         for wrong in (array[:-1], array[None], array.astype(np.float16), array.ravel()[:0]):
             if name == "start" and wrong.ndim == 1 and wrong.dtype == array.dtype:
@@ -235,13 +236,13 @@ def test_arrays_of_other_shapes_are_refused(stand_in: Surrogate) -> None:
                 restore(stand_in.kind, ENCODING, 3, {**stand_in.arrays(), name: wrong})
 
 
-def test_other_numbers_of_classes_are_refused(stand_in: Surrogate) -> None:
+def test_other_numbers_of_classes_are_refused(stand_in: StandIn) -> None:
     for n_classes in (2, 4):
         with pytest.raises(ModelFileError, match="another number of classes"):
             restore(stand_in.kind, ENCODING, n_classes, stand_in.arrays())
 
 
-def test_other_schema_is_refused(stand_ins: dict[str, Surrogate]) -> None:
+def test_other_schema_is_refused(stand_ins: dict[str, StandIn]) -> None:
     frame = pd.DataFrame({"a": [0.5, 1.5]})
     other = Encoding.fit(frame, Schema.infer(frame))
     for stand_in in stand_ins.values():
@@ -250,7 +251,7 @@ def test_other_schema_is_refused(stand_ins: dict[str, Surrogate]) -> None:
 
 
 @pytest.mark.parametrize(("name", "value"), [("left", 0), ("right", -1), ("left", 10**6), ("feature", 4)])
-def test_trees_that_lead_nowhere_are_refused(name: str, value: int, stand_ins: dict[str, Surrogate]) -> None:
+def test_trees_that_lead_nowhere_are_refused(name: str, value: int, stand_ins: dict[str, StandIn]) -> None:
     """A node that points back would be walked for ever; one that points outside reads other memory."""
     arrays = {k: v.copy() for k, v in stand_ins["trees"].arrays().items()}
     inner = np.flatnonzero(arrays["feature"] >= 0)[3]
@@ -260,7 +261,7 @@ def test_trees_that_lead_nowhere_are_refused(name: str, value: int, stand_ins: d
 
 
 @pytest.mark.parametrize("value", [-1, 10**9])
-def test_trees_that_start_outside_are_refused(value: int, stand_ins: dict[str, Surrogate]) -> None:
+def test_trees_that_start_outside_are_refused(value: int, stand_ins: dict[str, StandIn]) -> None:
     arrays = {k: v.copy() for k, v in stand_ins["trees"].arrays().items()}
     arrays["start"][0] = value
     with pytest.raises(ModelFileError, match="trees"):

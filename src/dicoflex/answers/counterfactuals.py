@@ -7,25 +7,25 @@ __all__ = ["Counterfactuals"]
 import io
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import pandas as pd
 
 from dicoflex.answers.verification import verify
-from dicoflex.constraints import Constraints
 from dicoflex.errors import QueryError, named
+from dicoflex.request import Request
 from dicoflex.runtime.whole_files import write_text
 from dicoflex.table.schema import Schema
-from dicoflex.values import jsonable
 from dicoflex.views.canvas import to_png
-from dicoflex.views.cards import Card, differences, labels
+from dicoflex.views.cards import Card, differences
 from dicoflex.views.cards import cards as make_cards
-from dicoflex.views.cards import rows as plain_rows
 from dicoflex.views.html import PICTURE_DPI, to_html_fragment, to_html_page
 from dicoflex.views.map import plot_map
+from dicoflex.views.record import record, settings
 from dicoflex.views.terminal import to_rich
 from dicoflex.views.tiles import plot_changes
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 
 MAX_SHOWN = 10
+ASKED_NOTHING = Request()
 TEXT_WIDTH = 110
 
 Density = Callable[[pd.DataFrame], np.ndarray]
@@ -48,10 +49,11 @@ class Counterfactuals:
     frame: the counterfactuals, index (row, cf), with the columns and dtypes of the training rows.
     info: on the same index target, log_density, n_changed, proximity, valid, and perhaps probability.
     positions: for each row of `frame` the position of its query in `queries`, as index labels may repeat.
-    shortfall: the queries that got fewer than asked for: row, wanted, got, reason.
-    settings: what was asked for and by which model, ready for JSON.
+    shortfall: the queries that got fewer than asked for: row, wanted, got, reason. short: their positions.
+    request: what was asked for, as it bound: with the schema's own constraints. targets: the label asked for per query.
+    model: the fingerprint of the model that answered.
+    changed: which cells of `frame` differ from the query's (rows, features); None looks for them.
     density: for a query's position, the log density of rows as its counterfactuals.
-    constraints: what every counterfactual was bound by.
 
     >>> queries = pd.DataFrame({"age": [31, 52], "job": ["clerk", "nurse"]})
     >>> index = pd.MultiIndex.from_tuples([(0, 0), (0, 1), (1, 0)], names=["row", "cf"])
@@ -59,7 +61,7 @@ class Counterfactuals:
     >>> info = pd.DataFrame({"target": "yes", "log_density": [-1.0, -2.5, -1.2], "n_changed": 1,
     ...                      "proximity": 0.5, "valid": pd.array([True] * 3)}, index=index)
     >>> shortfall = pd.DataFrame(columns=["row", "wanted", "got", "reason"])
-    >>> cfs = Counterfactuals(queries, frame, info, np.array([0, 0, 1]), shortfall, Schema.infer(queries), {"n": 2})
+    >>> cfs = Counterfactuals(queries, frame, info, np.array([0, 0, 1]), shortfall, Schema.infer(queries))
     >>> cfs
     Counterfactuals(3 for 2 queries)
     >>> print(cfs.changes().to_string(index=False))
@@ -75,9 +77,12 @@ class Counterfactuals:
     positions: np.ndarray
     shortfall: pd.DataFrame
     schema: Schema
-    settings: dict[str, Any]
+    request: Request = ASKED_NOTHING
+    targets: Sequence[Any] = ()
+    model: str | None = None
+    short: np.ndarray | None = None
+    changed: np.ndarray | None = None
     density: Callable[[int], Density] | None = None
-    constraints: Constraints = field(default_factory=Constraints)
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -86,10 +91,27 @@ class Counterfactuals:
         count = len(self.queries)
         return f"Counterfactuals({len(self)} for {count} {'query' if count == 1 else 'queries'})"
 
+    @cached_property
+    def changed_cells(self) -> np.ndarray:
+        """Which cells of `frame` differ from the query's (rows, features); missing equals missing."""
+        return differences(self.queries.iloc[self.positions], self.frame) if self.changed is None else self.changed
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What was asked for and by which model, ready for JSON."""
+        return settings(self)
+
+    @cached_property
+    def reasons(self) -> dict[int, tuple[int, int, str]]:
+        """For the position of each query that got fewer than asked for: wanted, got, and why."""
+        entries = self.shortfall[["wanted", "got", "reason"]].itertuples(index=False, name=None)
+        places = np.arange(len(self.shortfall)) if self.short is None else self.short
+        return {int(i): (int(n), int(got), str(why)) for i, (n, got, why) in zip(places, entries, strict=True)}
+
     def changes(self) -> pd.DataFrame:
         """Every cell in which a counterfactual differs from its query: row, cf, feature, before, after."""
         before, after = self.queries.iloc[self.positions], self.frame
-        rows, columns = np.nonzero(differences(before, after))
+        rows, columns = np.nonzero(self.changed_cells)
         old, new = (_picked(frame, rows, columns) for frame in (before, after))
         names = np.empty(len(self.schema), dtype=object)
         names[:] = self.schema.names
@@ -114,12 +136,12 @@ class Counterfactuals:
 
         The check shares no code with the sampler.
         """
-        return verify(self.queries, self.frame, self.positions, self.constraints, self.schema)
+        return verify(self.queries, self.frame, self.positions, self.request.constraints, self.schema)
 
     def cards(self, *, most: int | None = None, pictures: bool = False) -> list[Card]:
         """What `report` renders, one plain dict per query; at most `most`, with a picture each if asked."""
         shown = range(len(self.queries))[:most]
-        cards = self._cards(shown)
+        cards = make_cards(self, only=shown)
         for i, card in zip(shown, cards, strict=True):
             if pictures and card["answers"]:
                 card["picture"] = to_png(self._figure(i, card), dpi=PICTURE_DPI)
@@ -131,7 +153,7 @@ class Counterfactuals:
         row: the query's index label, by default the first query; position: its place, where labels repeat.
         """
         place = self._place(row, position)
-        return self._figure(place, self._cards([place])[0])
+        return self._figure(place, make_cards(self, only=[place])[0])
 
     @overload
     def to_json(self, path: None = None) -> str: ...
@@ -139,7 +161,7 @@ class Counterfactuals:
     def to_json(self, path: PathLike) -> None: ...
     def to_json(self, path: PathLike | None = None) -> str | None:
         """Everything but the density as JSON text, or written to `path`; missing and infinite numbers are null."""
-        text = json.dumps(jsonable(self._record()), indent=2, ensure_ascii=False, allow_nan=False)
+        text = json.dumps(self._record(), indent=2, ensure_ascii=False, allow_nan=False)
         return _delivered(text + "\n", path)
 
     @overload
@@ -159,6 +181,9 @@ class Counterfactuals:
     def to_csv(self, path: PathLike | None = None) -> str | None:
         """The `table` as CSV text, or written to `path`."""
         return _delivered(self.table().to_csv(lineterminator="\n"), path)
+
+    def _record(self) -> Any:
+        return record(self, shortfall=self.shortfall, verdicts=self.verify())
 
     def _repr_html_(self) -> str:
         return to_html_fragment(self.cards(most=MAX_SHOWN), hidden=self._hidden)
@@ -180,18 +205,6 @@ class Counterfactuals:
     @property
     def _hidden(self) -> int:
         return max(0, len(self.queries) - MAX_SHOWN)
-
-    def _cards(self, only: Sequence[int]) -> list[Card]:
-        return make_cards(
-            self.queries,
-            self.frame,
-            info=self.info,
-            positions=self.positions,
-            shortfall=self.shortfall,
-            schema=self.schema,
-            settings=self.settings,
-            only=only,
-        )
 
     def _figure(self, place: int, card: Card) -> Figure:
         numbers = [feature.is_number for feature in self.schema.features]
@@ -222,32 +235,6 @@ class Counterfactuals:
         if len(found) > 1:
             raise QueryError(f"row {row!r} names {len(found)} queries; choose one by position={found[0]} or {found[1]}")
         return found[0]
-
-    def _record(self) -> dict[str, Any]:
-        """Everything but the density as nested dicts and lists, with values as the frames hold them."""
-        names = labels(self.schema)
-        values = [dict(zip(names, row, strict=True)) for row in plain_rows(self.queries)]
-        queries: list[dict[str, Any]] = [
-            {"row": label, "values": own, "counterfactuals": []}
-            for label, own in zip(self.queries.index, values, strict=True)
-        ]
-        for place, answer in zip(self.positions.tolist(), self._answers(names), strict=True):
-            queries[place]["counterfactuals"].append(answer)
-        return {
-            "settings": self.settings,
-            "queries": queries,
-            "shortfall": self.shortfall.to_dict("records"),
-            "verdicts": self.verify().to_dict("records"),
-        }
-
-    def _answers(self, names: list[str]) -> Iterator[dict[str, Any]]:
-        before, after = plain_rows(self.queries), plain_rows(self.frame)
-        different = differences(self.queries.iloc[self.positions], self.frame)
-        info = [dict(zip(map(str, self.info.columns), row, strict=True)) for row in plain_rows(self.info)]
-        for i, cf in enumerate(self.frame.index.get_level_values("cf")):
-            old, new = before[self.positions[i]], after[i]
-            changes = [{"feature": names[j], "before": old[j], "after": new[j]} for j in np.flatnonzero(different[i])]
-            yield {"cf": cf, "values": dict(zip(names, new, strict=True)), "changes": changes, "info": info[i]}
 
 
 def _picked(frame: pd.DataFrame, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 __all__ = ["Draws", "Terms", "Verdict", "draw"]
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
@@ -17,6 +16,7 @@ from dicoflex.limits.limits import Limits
 from dicoflex.runtime.columns import Columns
 from dicoflex.runtime.randomness import GOLDEN, row_keys
 from dicoflex.runtime.threads import one_blas_thread
+from dicoflex.stand_in import StandIn
 from dicoflex.table.encoding import Encoding, Values
 
 Floats = NDArray[np.float64]
@@ -30,23 +30,23 @@ CHUNK_CELLS = 6_000_000
 class Terms:
     """What a draw must be, besides different from the query.
 
-    doubt: encoded rows, their targets and how many rows each query has, to the probability that the stand-in gives the
-    target; None to drop nothing.
-    floor: per query, the least such probability. unlikely: the share of the draws that a query gets at once, the least
-    likely ones, that is left out. known: sorted keys of rows that a draw may not equal. limits: what constraints allow,
-    per query. scored: whether log densities are wanted.
+    stand_in: what draws are doubted by; None to drop nothing. least_probability: per query, what it must give the
+    target at least. unlikely: the share of the draws that a query gets at once, the least likely ones, that is left
+    out. training_keys: sorted keys of rows that a draw may not equal. limits: what constraints allow, per query.
+    scored: whether log densities are wanted.
     """
 
-    doubt: Callable[[Values, Ints, int], Floats] | None
-    floor: Floats
+    stand_in: StandIn | None
+    least_probability: Floats
     unlikely: float = 0.0
-    known: NDArray[np.uint64] | None = None
+    training_keys: NDArray[np.uint64] | None = None
     limits: Limits | None = None
     scored: bool = True
 
     def take(self, index: NDArray[np.int64] | slice) -> Terms:
         """The terms of the queries at `index`."""
-        return replace(self, floor=self.floor[index], limits=None if self.limits is None else self.limits.take(index))
+        limits = None if self.limits is None else self.limits.take(index)
+        return replace(self, least_probability=self.least_probability[index], limits=limits)
 
 
 class Verdict(IntEnum):
@@ -119,7 +119,7 @@ def _draw_chunk(
     terms: Terms,
     enough: int | None,
 ) -> Draws:
-    spare = n // 2 if terms.doubt is not None else n // 4
+    spare = n // 2 if terms.stand_in is not None else n // 4
     first = n + max(8, spare) if enough is None else n
     goal = n if enough is None else enough
     block = max(8, -(-2 * n // MOST_BLOCKS))
@@ -175,17 +175,18 @@ def _round(
     key = row_keys(rows, 0)
     if terms.limits is not None:
         fine &= ~terms.limits.broken(rows, np.repeat(part.query, count, axis=0), query)
-    if terms.known is not None:
-        fine &= ~_member(key, terms.known)
+    if terms.training_keys is not None:
+        fine &= ~_member(key, terms.training_keys)
     density = log_density.reshape(len(waiting), count)
-    usual = np.ones(len(rows), dtype=bool)
+    likely = np.ones(len(rows), dtype=bool)
     if terms.unlikely > 0:
-        usual = (density >= np.quantile(density, terms.unlikely, axis=1, keepdims=True)).reshape(-1)
-    verdict = np.where(usual, Verdict.GOOD, Verdict.UNLIKELY).astype(np.int8)
+        likely = (density >= np.quantile(density, terms.unlikely, axis=1, keepdims=True)).reshape(-1)
+    verdict = np.where(likely, Verdict.GOOD, Verdict.UNLIKELY).astype(np.int8)
     probability = np.full(len(rows), np.nan)
-    if terms.doubt is not None:
-        probability = terms.doubt(rows, context.target[query], count)
-        verdict[probability < terms.floor[query]] = Verdict.DOUBTFUL
+    if terms.stand_in is not None:
+        answers = terms.stand_in.probabilities(rows, each=count)
+        probability = answers[np.arange(len(rows)), context.target[query]]
+        verdict[probability < terms.least_probability[query]] = Verdict.DOUBTFUL
     verdict[~fine] = Verdict.REFUSED
     return _mark_repeats(Draws(rows, query, key, density.reshape(-1), probability, verdict), [])
 

@@ -1,10 +1,10 @@
-"""One call of `explain` or `sample`: what was asked, and the words for what could not be had."""
+"""Rows and a request, conditioned for a model: everything about a call, checked before any work starts."""
 
 from __future__ import annotations
 
-__all__ = ["Query", "exponent", "hardest", "index_of", "limited", "numbers_within", "shortfall", "wish"]
+__all__ = ["Query"]
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,100 +12,110 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dicoflex.answers.check import Check, check_labels
 from dicoflex.constraints import Constraints
-from dicoflex.constraints.statement import Single, combine
-from dicoflex.errors import ConstraintError, QueryError, named
+from dicoflex.constraints.statement import combine
+from dicoflex.errors import BlackBoxError, ConstraintError, QueryError, named
 from dicoflex.generators.base import Context
 from dicoflex.limits.limits import Limits
+from dicoflex.model import Model
+from dicoflex.request import Request
+from dicoflex.runtime.randomness import row_keys
 from dicoflex.table.encoding import Values
 from dicoflex.table.schema import Schema
-from dicoflex.values import is_number, plain
+from dicoflex.values import plain
 
+Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-USUAL_EXPONENT = 2.0
+DEFAULT_EXPONENT = 2.0
 NOTHING = Constraints()
-NO_SHORTFALL = pd.DataFrame(columns=["row", "wanted", "got", "reason"])
 
 
 @dataclass(frozen=True)
 class Query:
     """The rows in the training dtypes, what they are conditioned on, their keys, and what was asked.
 
-    wish: the constraints that bind, the schema's own among them; limits: the same, compiled for these rows, or None
-    where nothing but frozen features is asked for.
+    request: as it binds: with the schema's own constraints, and with the exponent that is taken. frozen: which
+    features are frozen by wish. limits: the constraints compiled for these rows, or None where nothing but frozen
+    features is asked for.
     """
 
     frame: pd.DataFrame
     context: Context
     keys: NDArray[np.uint64]
-    settings: dict[str, Any]
-    wish: Constraints
+    request: Request
+    frozen: NDArray[np.bool_]
     limits: Limits | None
+
+    @classmethod
+    def make(cls, model: Model, rows: pd.DataFrame, request: Request, check: Check | None = None) -> Query:
+        """The query that `rows` and `request` are to a model."""
+        if check is not None and not callable(check):
+            raise BlackBoxError(f"check must be a callable, got {type(check).__name__}; pass clf.predict")
+        bound = bound_by(model.schema, request)
+        p = exponent(request.p, model.exponents, sparse=bound.max_changes is not None)
+        model.encoding.check_columns(rows)
+        if len(rows) == 0:
+            raise QueryError("rows is empty; give at least one row to explain")
+        frame, values = model.encoding.conform(rows)
+        frozen = model.schema.mask(list(bound.frozen))
+        _check_changeable(model.schema, frozen)
+        mask = np.tile(frozen, (len(rows), 1))
+        limits = Limits.build(bound, model.encoding, values, mask) if limited(bound) else None
+        targets = _targets(model, request, frame, values, check)
+        sure = _confidence(model, request.confidence, targets)
+        context = Context(values, targets, np.full(len(rows), p), mask if limits is None else limits.frozen, sure)
+        asked = request.model_copy(update={"p": p, "frozen": bound.frozen, "constraints": bound})
+        assert asked.seed is not None
+        return cls(frame, context, row_keys(values, asked.seed), asked, frozen, limits)
+
+    def __len__(self) -> int:
+        return len(self.frame)
 
     @property
     def feasible(self) -> NDArray[np.bool_]:
         """Which rows the constraints leave a chance."""
         if self.limits is None:
-            return np.ones(len(self.frame), dtype=bool)
+            return np.ones(len(self), dtype=bool)
         return np.array([reason is None for reason in self.limits.reasons])
 
-    def cost(self, values: Values, own: Values) -> NDArray[np.float64] | None:
+    def answerable(self) -> Ints:
+        """The positions of the rows that can be answered; a `ConstraintError` where there is none."""
+        able = np.flatnonzero(self.feasible)
+        if len(able) == 0:
+            self.refuse_unanswerable()
+        return able
+
+    def refuse_unanswerable(self) -> None:
+        """Raise a `ConstraintError` for the first row that the constraints leave no chance."""
+        unable = np.flatnonzero(~self.feasible)
+        if len(unable) and self.limits is not None:
+            raise ConstraintError(f"row {self.label(int(unable[0]))}: {self.limits.reasons[unable[0]]}")
+
+    def cost(self, values: Values, own: Values) -> Floats | None:
         """What the changes of some rows cost, None where nothing was priced."""
-        return None if self.limits is None or not self.wish.cost else self.limits.cost(values, own)
+        return None if self.limits is None or not self.request.constraints.cost else self.limits.cost(values, own)
 
     def label(self, i: int) -> str:
         """The index label of row `i`, as it is shown in messages."""
-        label = self.frame.index[i]
-        return repr(plain(label))
-
-    @property
-    def is_hopeless(self) -> bool:
-        """Whether no row can be answered."""
-        return not self.feasible.any()
-
-    def able(self, *, refuse: bool) -> Ints:
-        """The rows that can be answered; with `refuse`, one that can't is a `ConstraintError`."""
-        unable = np.flatnonzero(~self.feasible)
-        if refuse and len(unable) and self.limits is not None:
-            first = unable[0]
-            raise ConstraintError(f"row {self.label(int(first))}: {self.limits.reasons[first]}")
-        return np.flatnonzero(self.feasible)
+        return repr(plain(self.frame.index[i]))
 
 
-def wish(schema: Schema, frozen: Any, constraints: Any) -> Constraints:
+def bound_by(schema: Schema, request: Request) -> Constraints:
     """The constraints that bind a call: the schema's, the call's, and the features in `frozen`.
 
     What the call overrides stays written in them, so that a record of them can be asked for again.
     """
-    names = _names(frozen, schema)
-    if constraints is None and schema.constraints == NOTHING:
-        return NOTHING.model_copy(update={"frozen": tuple(names)})
-    given = _constraints(constraints)
-    names = list(dict.fromkeys([*given.frozen, *names]))
-    bound = combine(schema.constraints, given.model_copy(update={"frozen": tuple(names)}))
-    schema.check_constraints(bound)
-    return bound.model_copy(update={"override": given.override})
-
-
-def _constraints(given: Any) -> Constraints:
-    if given is None:
-        return Constraints()
-    if isinstance(given, Constraints):
-        return given
-    if isinstance(given, Mapping):
-        return Constraints(**given)
-    raise QueryError(f"constraints must be Constraints(...) or a dict of its fields, got {type(given).__name__}")
-
-
-def _names(frozen: Any, schema: Schema) -> list[Any]:
-    if isinstance(frozen, str) or not isinstance(frozen, Iterable):
-        name = frozen if frozen in schema.names else schema.names[0]
-        raise QueryError(f"frozen must be a list of features, got {frozen!r}; write frozen=[{name!r}]")
-    names = [plain(name) for name in frozen]
-    for name in names:
+    for name in request.frozen:
         if name not in schema.names:
             raise QueryError(named("frozen feature", name, schema.names))
-    return list(dict.fromkeys(names))
+    given = request.constraints
+    if given == NOTHING and schema.constraints == NOTHING:
+        return NOTHING.model_copy(update={"frozen": request.frozen})
+    names = tuple(dict.fromkeys([*given.frozen, *request.frozen]))
+    bound = combine(schema.constraints, given.model_copy(update={"frozen": names}))
+    schema.check_constraints(bound)
+    return bound.model_copy(update={"override": given.override})
 
 
 def limited(bound: Constraints) -> bool:
@@ -113,100 +123,63 @@ def limited(bound: Constraints) -> bool:
     return bound.model_copy(update={"frozen": (), "strict": False, "override": ()}) != NOTHING
 
 
-def exponent(p: Any, trained: tuple[float, ...], *, sparse: bool) -> float:
-    """The exponent to ask for; by default the usual one, or the least where few features may change."""
+def exponent(p: float | None, trained: tuple[float, ...], *, sparse: bool) -> float:
+    """The exponent to ask for; by default 2, or the least that was trained where few features may change."""
     low, high = min(trained), max(trained)
     if p is None:
-        return low if sparse else min(max(USUAL_EXPONENT, low), high)
-    if not is_number(p) or not low <= p <= high:
+        return low if sparse else min(max(DEFAULT_EXPONENT, low), high)
+    if not low <= p <= high:
         raise QueryError(f"p must lie in the trained range, {low:g} to {high:g}, got {p!r}")
-    return float(p)
+    return p
 
 
-def hardest(query: Query, which: Ints, rows: Values) -> dict[int, str]:
-    """For each query in `which`, in words, the constraint that most of its unbound draws break.
-
-    rows: equally many encoded draws for each of them, one query after the other.
-    """
-    assert query.limits is not None
-    each = len(rows) // len(which)
-    own = query.context.query[which]
-    frozen = query.limits.encoding.schema.mask(list(query.wish.frozen))
-    entry = np.repeat(np.arange(len(which)), each)
-    singles = [single for single in query.wish.singles() if single.kind not in ("frozen", "strict", "cost")]
-    shares = []
-    for single in singles:
-        limits = Limits.build(_only(query.wish, single), query.limits.encoding, own, np.tile(frozen, (len(own), 1)))
-        shares.append(limits.broken(rows, own[entry], entry).reshape(len(which), each).mean(axis=1))
-    if not singles:
-        return {}
-    worst = np.argmax(shares, axis=0)
-    return {
-        int(i): f"{singles[worst[k]].text} ({shares[worst[k]][k]:.0%} of the draws without it break it)"
-        for k, i in enumerate(which)
-    }
+def _check_changeable(schema: Schema, frozen: NDArray[np.bool_]) -> None:
+    constant = np.array(
+        [f.minimum == f.maximum and not f.missing if f.is_number else f.n_states < 2 for f in schema.features]
+    )
+    if (frozen | constant).all():
+        raise QueryError("nothing may change: every feature is frozen or constant; free at least one")
 
 
-def _only(bound: Constraints, single: Single) -> Constraints:
-    """A set with one of its constraints alone."""
-    value = getattr(bound, single.kind)
-    if single.kind == "rules":
-        value = [text for text in value if single.label == f"rule {text}"]
-    elif isinstance(value, dict):
-        value = {single.feature: value[single.feature]}
-    elif isinstance(value, tuple):
-        value = (single.feature,)
-    cost = {"cost": bound.cost} if single.kind == "max_cost" else {}
-    return Constraints(**{single.kind: value, "strict": bound.strict, **cost})
+def _targets(model: Model, request: Request, frame: pd.DataFrame, values: Values, check: Check | None) -> Ints:
+    """The class number that each row asks for."""
+    known = {label: i for i, label in enumerate(model.labels)}
+    if request.target is None:
+        return 1 - _present(model, known, frame, values, check)
+    wanted = request.targets(len(frame))
+    for label in wanted:
+        if not isinstance(label, Hashable) or label not in known:
+            raise QueryError(named("target", label, known))
+    return np.array([known[label] for label in wanted], dtype=np.int64)
 
 
-def shortfall(query: Query, got: Ints, refused: Ints, blamed: dict[int, str], *, rounds: int) -> pd.DataFrame:
-    """Who got fewer than asked for, and why: row, wanted, got, reason."""
-    n = query.settings["n"]
-    if (got >= n).all():
-        return NO_SHORTFALL.copy()
-    labels = query.frame.index.to_flat_index()
-    entries = [(labels[int(i)], n, int(got[i]), _reason(query, int(i), refused, blamed, rounds))
-               for i in np.flatnonzero(got < n)]  # fmt: skip
-    return pd.DataFrame(entries, columns=NO_SHORTFALL.columns)
+def _present(model: Model, known: dict[Any, int], frame: pd.DataFrame, values: Values, check: Check | None) -> Ints:
+    """The class that each row of a model of two classes has now."""
+    if len(known) != 2:
+        raise QueryError(f"target is needed with {len(known)} classes; choose from {list(known)}")
+    if check is None:
+        now: Ints = model.stand_in.probabilities(values).argmax(axis=1)
+        return now
+    return np.array([known[label] for label in check_labels(check, frame, list(known))], dtype=np.int64)
 
 
-def _reason(query: Query, i: int, refused: Ints, blamed: dict[int, str], rounds: int) -> str:
-    if query.limits is not None and query.limits.reasons[i] is not None:
-        return str(query.limits.reasons[i])
-    if refused[i]:
-        return f"check refused {refused[i]} candidates in {rounds} rounds"
-    if i in blamed:
-        return f"too few different rows obey the constraints and pass; the hardest: {blamed[i]}"
-    return "no more different rows that pass under these conditions; free a feature, raise p or lower confidence"
-
-
-def index_of(labels: pd.Index, query: Ints) -> pd.MultiIndex:
-    """The index (row, cf) of answers to the queries with these numbers, in order, whose rows have these labels.
-
-    >>> index_of(pd.Index([7, 9]), np.array([0, 0, 1])).tolist()
-    [(7, 0), (7, 1), (9, 0)]
-    """
-    number = numbers_within(query)
-    names = ["row", "cf"]
-    if _is_level(labels) and len(query) and (np.diff(query, prepend=-1, append=len(labels)) <= 1).all():
-        levels: list[Any] = [labels, np.arange(number.max() + 1)]
-        codes: list[Any] = [query, number]
-        return pd.MultiIndex(levels, codes, names=names, verify_integrity=False)
-    flat = pd.Index(labels.to_flat_index().take(query), tupleize_cols=False)
-    return pd.MultiIndex.from_arrays([flat, number], names=names)
-
-
-def _is_level(labels: pd.Index) -> bool:
-    """Whether the labels can be a level of an index as they are, which saves looking for the distinct ones."""
-    return labels.nlevels == 1 and labels.is_monotonic_increasing and labels.is_unique and not labels.hasnans
-
-
-def numbers_within(query: Ints) -> Ints:
-    """0, 1, 2, … within each run of equal query numbers.
-
-    >>> numbers_within(np.array([4, 4, 7]))
-    array([0, 1, 0])
-    """
-    start = np.flatnonzero(np.diff(query, prepend=-1))
-    return np.arange(len(query)) - np.repeat(start, np.diff(np.append(start, len(query))))
+def _confidence(model: Model, confidence: float | None, targets: Ints) -> Floats:
+    """How sure the black box should be of each row's answers."""
+    if confidence is None:
+        default: Floats = model.confidence.default[targets]
+        return default
+    if not model.has_confidence:
+        raise QueryError(
+            "confidence needs a model that was fitted with the default generator and predict_proba=; "
+            "fit(X, y, predict_proba=clf.predict_proba), or leave confidence out"
+        )
+    if not 0 <= confidence <= 1:
+        raise QueryError(f"confidence must lie between 0 and 1, got {confidence!r}")
+    for label in np.unique(targets):
+        highest = float(model.confidence.highest[label])
+        if confidence > highest + 1e-9:
+            raise QueryError(
+                f"confidence {confidence:g} is more than the training rows of {model.labels[label]!r} "
+                f"support; the highest is {np.floor(highest * 1e4) / 1e4:g}"
+            )
+    return np.full(len(targets), confidence)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-__all__ = ["gower", "select"]
+__all__ = ["gower", "ranges_of", "select"]
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from dicoflex.table.encoding import Encoding, Values
+from dicoflex.table.encoding import Values
+from dicoflex.table.schema import Schema
 
 Floats = NDArray[np.float64]
 
 
 def select(
-    encoding: Encoding,
+    ranges: Floats,
     query: Values,
     candidates: Values,
     log_density: Floats,
@@ -23,7 +24,7 @@ def select(
     effort: Floats | None = None,
     variety: float = 0.5,
 ) -> NDArray[np.int64]:
-    """The positions of at most `n` candidates, best first.
+    """The positions of at most `n` candidates, best first; `ranges` as `ranges_of` tells them.
 
     The first is the best by itself: near the query and likely; where the `effort` of each is given, that counts in
     place of nearness. Each next one has the greatest
@@ -32,7 +33,6 @@ def select(
     """
     if len(candidates) == 0:
         return np.zeros(0, dtype=np.int64)
-    ranges = _ranges(encoding)
     distance = gower(candidates, query[None, :], ranges)[:, 0] if effort is None else effort
     merit = 1.0 - 0.5 * _rank(distance) - 0.5 * _rank(-log_density)
     between = gower(candidates, candidates, ranges)
@@ -54,8 +54,9 @@ def gower(a: Values, b: Values, ranges: Floats) -> Floats:
     return out
 
 
-def _ranges(encoding: Encoding) -> Floats:
-    spans = [(f.maximum or 0.0) - (f.minimum or 0.0) if f.is_number else 0.0 for f in encoding.schema.features]
+def ranges_of(schema: Schema) -> Floats:
+    """How far each number reaches from its least to its greatest; 0 for levels."""
+    spans = [(f.maximum or 0.0) - (f.minimum or 0.0) if f.is_number else 0.0 for f in schema.features]
     return np.array(spans)
 
 

@@ -1,16 +1,43 @@
-"""Every conditional density by its name."""
+"""Every conditional density by its name, imported when first asked for: only some of them need torch to answer."""
 
 from __future__ import annotations
 
 __all__ = ["GENERATORS", "get"]
 
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+
 from dicoflex.errors import SettingError, named
 from dicoflex.generators.base import Generator
-from dicoflex.generators.flows import Maf, Nice, RealNvp
-from dicoflex.generators.kde import Kde
-from dicoflex.generators.mixed import Mixed
 
-GENERATORS: dict[str, type[Generator]] = {"mixed": Mixed, "maf": Maf, "nice": Nice, "realnvp": RealNvp, "kde": Kde}
+
+class _Registry(Mapping[str, type[Generator]]):
+    """Names to classes; `homes` says in which module of this package each class stands."""
+
+    def __init__(self, homes: dict[str, tuple[str, str]]) -> None:
+        self.homes = homes
+
+    def __getitem__(self, name: str) -> type[Generator]:
+        module, kind = self.homes[name]
+        found: type[Generator] = getattr(import_module(f"{__name__}.{module}"), kind)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.homes)
+
+    def __len__(self) -> int:
+        return len(self.homes)
+
+
+GENERATORS = _Registry(
+    {
+        "mixed": ("mixed", "Mixed"),
+        "maf": ("flows", "Maf"),
+        "nice": ("flows", "Nice"),
+        "realnvp": ("flows", "RealNvp"),
+        "kde": ("kde", "Kde"),
+    }
+)
 
 
 def get(name: str) -> type[Generator]:

@@ -1,21 +1,31 @@
-"""What every conditional density p(x' | x, y', p, m, c) has to offer, and the arrays that it is given."""
+"""What every conditional density p(x' | x, y', p, m, c) has to offer, and the arrays that it is given.
+
+A new density is a class with the attributes and methods of `Generator` in a file of its own, and a line in the
+registry of `dicoflex.generators`. Everything else is found there: settings from the command line and from Python, its
+file, its tests (every property is tested on all densities of the registry), and its place in the benchmarks.
+"""
 
 from __future__ import annotations
 
-__all__ = ["Context", "Generator", "GeneratorConfig", "Table"]
+__all__ = ["PAPER_FIT", "PAPER_TRAINING", "Context", "Generator", "GeneratorConfig", "Table"]
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from dicoflex.limits.limits import Limits
 from dicoflex.runtime.columns import Columns
 from dicoflex.table.encoding import Encoding, Values
+
+if TYPE_CHECKING:
+    import torch
+
+PAPER_FIT: dict[str, Any] = {"k": 16, "passes": 8}
+PAPER_TRAINING: dict[str, Any] = {"epochs": 1000, "batch_size": 1024, "learning_rate": 1e-4, "patience": 300}
 
 
 class GeneratorConfig(BaseModel):
@@ -51,11 +61,23 @@ class Context(Columns):
 
 
 class Generator(Protocol):
-    """One conditional density. All arrays are encoded values; frames are not known here."""
+    """One conditional density. All arrays are encoded values; frames are not known here.
+
+    name: what it is called in settings and files. Config: its settings. is_judged: whether it learns from pairs that a
+    judge confirmed, and can be asked for a confidence; else it learns from the neighbours as they are, the paper's way.
+    fit_defaults, training_defaults: what it wants of the making of pairs and of the training loop, where nothing else
+    is asked for.
+    """
 
     name: ClassVar[str]
     Config: ClassVar[type[GeneratorConfig]]
-    config: GeneratorConfig
+    is_judged: ClassVar[bool]
+    fit_defaults: ClassVar[dict[str, Any]]
+    training_defaults: ClassVar[dict[str, Any]]
+
+    @property
+    def config(self) -> GeneratorConfig:
+        """The settings it was made with."""
 
     @classmethod
     def create(cls, table: Table, config: GeneratorConfig, *, seed: int) -> Self:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicoflex.errors import ModelFileError
+from dicoflex.runtime.threads import in_threads
 
 LOG_SLOPE = log(1e-3)
 
@@ -76,12 +77,18 @@ class Network(NamedTuple):
     biases: list[NDArray[np.float64]]
 
 
-@numba.njit(cache=True, parallel=True)
-def condition(program, contexts):  # type: ignore[no-untyped-def]
+def condition(program: Program, contexts: NDArray[np.float32]) -> NDArray[np.float64]:
     """What each context adds to the first hidden layer of every transform: (n, l, u)."""
-    n_transforms, n_context, units = program.context.shape
+    n_transforms, _, units = program.context.shape
     hidden = np.empty((len(contexts), n_transforms, units))
-    for i in numba.prange(len(contexts)):
+    in_threads(lambda low, high: _condition(low, high, program, contexts, hidden), len(contexts))
+    return hidden
+
+
+@numba.njit(cache=True, nogil=True)
+def _condition(low, high, program, contexts, hidden):  # type: ignore[no-untyped-def]
+    n_transforms, n_context, units = program.context.shape
+    for i in range(low, high):
         for k in range(n_transforms):
             hidden[i, k] = program.context_bias[k]
             for c in range(n_context):
@@ -89,22 +96,27 @@ def condition(program, contexts):  # type: ignore[no-untyped-def]
                 if value != 0.0:
                     for u in range(units):
                         hidden[i, k, u] += program.context[k, c, u] * value
-    return hidden
 
 
-@numba.njit(cache=True, parallel=True)
-def run(program, hidden, points, draws, inverse):  # type: ignore[no-untyped-def]
+def run(
+    program: Program, hidden: NDArray[np.float64], points: NDArray[np.float64], draws: int, inverse: bool
+) -> NDArray[np.float64]:
     """Take `points` (n * draws, D) through the flow or back, in place; the log determinants of the way forward."""
     log_det = np.zeros(len(points))
+    in_threads(lambda low, high: _run(low, high, program, hidden, points, draws, inverse, log_det), len(points))
+    return log_det
+
+
+@numba.njit(cache=True, nogil=True)
+def _run(low, high, program, hidden, points, draws, inverse, log_det):  # type: ignore[no-untyped-def]
     n_transforms, layers, units = program.ready.shape
     width = program.sequence.shape[1]
-    for i in numba.prange(len(points)):
+    for i in range(low, high):
         before, out = np.empty((layers, units)), np.empty((2, width))
         known = np.empty(layers, np.int64)
         for k in range(n_transforms):
             at = n_transforms - 1 - k if inverse else k
             log_det[i] += _transform(program, at, hidden[i // draws, at], points[i], inverse, before, out, known)
-    return log_det
 
 
 @numba.njit(cache=True)

@@ -48,7 +48,7 @@ from zuko.lazy import Flow, LazyTransform, UnconditionalTransform
 from zuko.transforms import AdditiveTransform, MonotonicAffineTransform
 
 from dicoflex.errors import ModelFileError, named
-from dicoflex.generators.base import Context, GeneratorConfig, Table
+from dicoflex.generators.base import PAPER_FIT, PAPER_TRAINING, Context, GeneratorConfig, Table
 from dicoflex.generators.flow_pass import Network, Program, condition, pack, run
 from dicoflex.generators.on_reals import blocks, dequantise, settle
 from dicoflex.limits.limits import Limits
@@ -89,6 +89,9 @@ class _Flow(ABC):
 
     name: ClassVar[str]
     Config: ClassVar[type[GeneratorConfig]]
+    is_judged: ClassVar[bool] = False
+    fit_defaults: ClassVar[dict[str, Any]] = PAPER_FIT
+    training_defaults: ClassVar[dict[str, Any]] = PAPER_TRAINING
 
     def __init__(self, encoding: Encoding, n_classes: int, config: GeneratorConfig, *, seed: int) -> None:
         if not isinstance(config, FlowConfig):

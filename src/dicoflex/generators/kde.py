@@ -24,7 +24,7 @@ from pydantic import Field
 from scipy.special import logsumexp, ndtri
 
 from dicoflex.errors import ModelFileError, named
-from dicoflex.generators.base import Context, GeneratorConfig, Table
+from dicoflex.generators.base import PAPER_FIT, PAPER_TRAINING, Context, GeneratorConfig, Table
 from dicoflex.generators.on_reals import blocks, dequantise, settle
 from dicoflex.limits.limits import Limits
 from dicoflex.neighbours import Pool, nearest
@@ -55,6 +55,9 @@ class Kde:
 
     name: ClassVar[str] = "kde"
     Config: ClassVar[type[GeneratorConfig]] = KdeConfig
+    is_judged: ClassVar[bool] = False
+    fit_defaults: ClassVar[dict[str, Any]] = PAPER_FIT
+    training_defaults: ClassVar[dict[str, Any]] = PAPER_TRAINING
 
     def __init__(
         self, encoding: Encoding, n_classes: int, config: GeneratorConfig, values: Values, labels: NDArray[np.int64]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["BlackBox", "check_labels"]
+__all__ = ["BlackBox", "agreed", "wrapped"]
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,8 +12,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dicoflex.errors import BlackBoxError
+from dicoflex.errors import BlackBoxError, SettingError
 from dicoflex.table.encoding import Encoding, Values
+from dicoflex.values import plain
 
 CHUNK = 100_000
 
@@ -57,16 +58,60 @@ def _numbers(answer: Any) -> NDArray[np.float64]:
         ) from None
 
 
-def check_labels(
-    check: Callable[[pd.DataFrame], Any], rows: pd.DataFrame, classes: Sequence[Any]
-) -> NDArray[np.object_]:
-    """The labels that `check` gives to `rows`; an answer that is not one known label per row is an error."""
-    answer = np.asarray(check(rows))
-    if answer.ndim == 2 and answer.shape[1] == len(classes) and len(classes) > 1:
-        raise BlackBoxError("check gave a matrix; pass a callable that returns labels, such as clf.predict")
-    if answer.shape != (len(rows),):
-        raise BlackBoxError(f"check gave shape {answer.shape} for {len(rows)} rows; it must return one label per row")
-    unknown = sorted(set(answer.tolist()) - set(classes), key=str)
-    if unknown:
-        raise BlackBoxError(f"check gave the label {unknown[0]!r}, which is not among the labels of y: {list(classes)}")
-    return answer.astype(object)
+def wrapped(
+    predict_proba: Callable[[pd.DataFrame], Any] | None,
+    classes: Sequence[Any] | None,
+    names: list[Any],
+    encoding: Encoding,
+) -> BlackBox | None:
+    """The black box behind `predict_proba`, its columns in the order of the sorted labels `names`; None without one."""
+    if predict_proba is None:
+        if classes is not None:
+            raise SettingError("classes= says what the columns of predict_proba are; give predict_proba too")
+        return None
+    if not callable(predict_proba):
+        raise BlackBoxError(
+            f"predict_proba must be a callable, got {type(predict_proba).__name__}; pass clf.predict_proba"
+        )
+    if classes is None:
+        return BlackBox(predict_proba, encoding, len(names))
+    return BlackBox(_reordered(predict_proba, _order(classes, names)), encoding, len(names))
+
+
+def _order(classes: Sequence[Any], names: list[Any]) -> list[int]:
+    """Which column of the black box belongs to each of the sorted labels."""
+    columns = [plain(c) for c in classes]
+    lacking = [name for name in names if name not in columns]
+    if lacking:
+        raise SettingError(f"classes= lacks the label {lacking[0]!r} of y; list every column of predict_proba")
+    unseen = [column for i, column in enumerate(columns) if column not in names or column in columns[:i]]
+    if unseen:
+        raise SettingError(
+            f"classes= has {unseen[0]!r} twice, or no row of y has it; fit on rows of every class, each listed once"
+        )
+    return [columns.index(name) for name in names]
+
+
+def _reordered(predict_proba: Callable[[pd.DataFrame], Any], order: list[int]) -> Callable[[pd.DataFrame], Any]:
+    def reordered(frame: pd.DataFrame) -> NDArray[np.float64]:
+        answer = np.asarray(predict_proba(frame), dtype=np.float64)
+        if answer.ndim != 2 or answer.shape[1] != len(order):
+            raise BlackBoxError(f"predict_proba gave shape {answer.shape}, but classes= names {len(order)} columns")
+        picked: NDArray[np.float64] = answer[:, order]
+        return picked
+
+    return reordered
+
+
+def agreed(
+    black_box: BlackBox, values: Values, labels: NDArray[np.int64], names: list[Any]
+) -> NDArray[np.float64]:  # fmt: skip
+    """The black box's answers for the training rows; refused where they contradict the labels."""
+    answers = black_box.probabilities(values)
+    agree = float(np.mean(answers.argmax(axis=1) == labels))
+    if agree < 0.5:
+        raise BlackBoxError(
+            f"predict_proba agrees with y on only {agree:.0%} of the rows: its columns are probably in another order "
+            f"than {names}; pass classes=clf.classes_, and labels that the black box itself gave"
+        )
+    return answers

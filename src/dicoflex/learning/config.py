@@ -1,12 +1,22 @@
-"""How pairs are made."""
+"""How a model is fitted: the settings of all parts, checked, in one place."""
 
 from __future__ import annotations
 
-__all__ = ["FitConfig"]
+__all__ = ["PAPER", "FitConfig", "FitSettings", "GeneratorConfig", "TrainingConfig"]
 
-from pydantic import BaseModel, ConfigDict, Field
+from dataclasses import dataclass
+from typing import Any, Literal
 
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from dicoflex.errors import SettingError, named
+from dicoflex.generators import get
+from dicoflex.generators.base import PAPER_TRAINING, Generator, GeneratorConfig
 from dicoflex.table.subsample import MOST_ROWS
+
+PAPER: dict[str, Any] = {"generator": "maf", "k": 16, "alpha": 10.0, "training": PAPER_TRAINING}
+"""The paper's settings of an explainer."""
 
 
 class FitConfig(BaseModel):
@@ -37,3 +47,91 @@ class FitConfig(BaseModel):
     undo_levels: float = Field(default=0.25, ge=0, le=1)
     rounds: int = Field(default=1, ge=0)
     own_draws: int = Field(default=120_000, ge=1)
+
+
+class TrainingConfig(BaseModel):
+    """How long and how fast: an epoch is one pass over one part of the training pairs.
+
+    min_steps: small tables get as many epochs as it takes. A part with few batches is cut into eight, of 64 at least.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    epochs: int = Field(default=1000, ge=1)
+    batch_size: int = Field(default=1024, ge=1)
+    learning_rate: float = Field(default=1e-4, gt=0)
+    schedule: Literal["constant", "cosine"] = "constant"
+    patience: int = Field(default=300, ge=1)
+    min_steps: int = Field(default=0, ge=0)
+    weight_decay: float = Field(default=0.0, ge=0)
+    max_seconds: float | None = Field(default=None, gt=0)
+
+
+@dataclass(frozen=True)
+class FitSettings:
+    """The settings of a fit: the density to learn, its own settings, how pairs are made, and how long is trained."""
+
+    generator: type[Generator]
+    generator_config: GeneratorConfig
+    fit: FitConfig
+    training: TrainingConfig
+
+    @classmethod
+    def resolve(
+        cls,
+        generator: str,
+        *,
+        shared: dict[str, Any],
+        generator_config: Any = None,
+        fit_config: Any = None,
+        training: Any = None,
+        max_seconds: float | None = None,
+    ) -> FitSettings:
+        """What was given, over what the density wants, over the defaults.
+
+        shared: exponents, k and alpha as the explainer has them; None leaves one out.
+
+        >>> FitSettings.resolve("maf", shared={"k": 8}).fit.k
+        8
+        """
+        kind = get(generator)
+        shared = {name: value for name, value in shared.items() if value is not None}
+        if "exponents" in shared:
+            shared["exponents"] = _exponents(shared["exponents"])
+        if isinstance(fit_config, FitConfig):
+            fit_config = fit_config.model_dump(exclude_unset=True)
+        fit = _as(FitConfig, fit_config, kind.fit_defaults | shared)
+        fit = fit.model_copy(update={"exponents": _exponents(fit.exponents)})
+        loop = _as(TrainingConfig, training, kind.training_defaults)
+        if max_seconds is not None:
+            loop = _as(TrainingConfig, {"max_seconds": max_seconds}, loop.model_dump())
+        config = _as(kind.Config, generator_config, {})
+        # What a density shares with the making of its pairs is said once.
+        common = {"exponents", "k", "alpha"} & set(kind.Config.model_fields)
+        return cls(kind, config.model_copy(update={name: getattr(fit, name) for name in common}), fit, loop)
+
+
+def _as(kind: Any, given: Any, defaults: dict[str, Any]) -> Any:
+    """A config of `kind` from an object, a dict over the defaults, or nothing."""
+    if isinstance(given, kind):
+        return given
+    if given is not None and not isinstance(given, dict):
+        raise SettingError(f"settings must be a {kind.__name__} or a dict, got {type(given).__name__}")
+    try:
+        return kind(**(defaults | (given or {})))
+    except ValidationError as error:
+        first = error.errors()[0]
+    where = ".".join(map(str, first["loc"])) or "settings"
+    if first["type"] == "extra_forbidden":
+        raise SettingError(f"{kind.__name__}: {named('setting', where, kind.model_fields)}")
+    raise SettingError(f"setting {where}: {first['msg']}, got {first['input']!r}")
+
+
+def _exponents(exponents: Any) -> tuple[float, ...]:
+    try:
+        values = tuple(sorted(float(p) for p in exponents))
+    except (TypeError, ValueError):
+        raise SettingError(f"exponents must be numbers above 0, got {exponents!r}") from None
+    if not values or not all(0 < p < np.inf for p in values) or len(set(values)) != len(values):
+        raise SettingError(f"exponents must be different numbers above 0, got {exponents!r}")
+    return values

@@ -11,24 +11,25 @@ from numpy.typing import NDArray
 
 from dicoflex.errors import DataError
 from dicoflex.generators.base import Generator, Table
-from dicoflex.learning.black_box import BlackBox
-from dicoflex.learning.config import FitConfig
-from dicoflex.learning.pairs import Conditions, Pairs, clamp, prefer_sparse, sparsify
-from dicoflex.learning.stand_in import BLOCK, Surrogate, learn
+from dicoflex.learning.pairs import Pairs, clamp, prefer_sparse, sparsify
+from dicoflex.learning.stand_in import learn
 from dicoflex.learning.steps import (
     Fitted,
-    Setting,
+    Task,
     held_out_pairs,
     make_teacher,
     split_pairs,
     train_stage,
-    unconditional,
 )
-from dicoflex.learning.training import History, Lesson
+from dicoflex.learning.training import History, TrainingSet
+from dicoflex.model import Confidence
 from dicoflex.runtime.randomness import row_keys
+from dicoflex.stand_in import BLOCK, StandIn
 from dicoflex.table.encoding import Values
-from dicoflex.table.survey import Floats, Ints
+from dicoflex.values import differ
 
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 DEFAULT_CONFIDENCE = 0.7
 ROWS_FOR_CONFIDENCE = 100
 TOP_CONFIDENCE = 0.99
@@ -36,46 +37,45 @@ STAND_IN_FLOOR = 0.6
 OWN_DRAWS_PER_ROW = 40
 
 
-def fit_judged(setting: Setting, black_box: BlackBox | None, probabilities: Floats | None) -> Fitted:
+def fit_judged(task: Task) -> Fitted:
     """The default way: pairs that the judge confirmed, then rounds of the model's own draws that it confirmed."""
-    return _Judged(setting, black_box, probabilities).run()
+    return _Judged(task).run()
 
 
 class _Judged:
     """The steps of the default way, in the order in which `run` names them."""
 
-    def __init__(self, setting: Setting, black_box: BlackBox | None, probabilities: Floats | None) -> None:
-        self.setting, self.black_box = setting, black_box
-        self.table, self.config = setting.table, setting.config
-        self.rng = np.random.default_rng(setting.seed)
+    def __init__(self, task: Task) -> None:
+        self.task, self.table, self.config = task, task.table, task.config
+        self.rng = np.random.default_rng(task.seed)
         hard = np.eye(self.table.n_classes)[self.table.labels]
         self.seen_values = [self.table.values]
-        self.seen_answers = [hard if probabilities is None else probabilities]
-        supported = _supported(self.table, setting.masks, self.config) if probabilities is not None else None
-        self.conditions = supported or unconditional(setting, STAND_IN_FLOOR)
-        self.teacher, self.held = make_teacher(setting, self.conditions, self.rng, self.config.level_weight)
-        self.surrogate: Surrogate | None = None
+        self.seen_answers = [hard if task.probabilities is None else task.probabilities]
+        labels_alone = Confidence.same(self.table.n_classes, STAND_IN_FLOOR)
+        self.confidence = labels_alone if task.probabilities is None else _supported(self.table)
+        conditions = task.conditions(self.confidence)
+        self.teacher, self.held = make_teacher(task, conditions, self.rng, self.config.level_weight)
+        self.stand_in: StandIn | None = None
         self.agreement = 0.0
 
     def run(self) -> Fitted:
-        setting = self.setting
         self._learn_stand_in(first=True)
         parts, held_out = self._bank()
-        generator = setting.generator.create(self.table, setting.generator_config, seed=setting.seed)
-        lesson = Lesson(parts, held_out, self.table.values, self.table.values)
-        histories = [train_stage(generator, lesson, setting, "training")]
+        generator = self.task.new_generator()
+        training_set = TrainingSet(parts, held_out, self.table.values, self.table.values)
+        histories = [train_stage(generator, training_set, self.task, "training")]
         for number in range(self.config.rounds):
             if histories[-1].interrupted:
                 break
             histories.append(self._own_round(generator, parts, held_out, number))
         self._learn_stand_in(first=False)
-        assert self.surrogate is not None
+        assert self.stand_in is not None
         facts = {
             "pairs": int(sum(map(len, parts))),
-            "stand_in": self.surrogate.kind,
+            "stand_in": self.stand_in.kind,
             "stand_in_agreement": self.agreement,
         }
-        return Fitted(generator, self.surrogate, self.conditions, histories, facts)
+        return Fitted(generator, self.stand_in, self.confidence, histories, facts)
 
     def _anchors(self) -> Ints:
         n = len(self.table.values)
@@ -86,36 +86,36 @@ class _Judged:
 
     def _ask(self, values: Values, target: Ints) -> Floats:
         """The judge's probability of each row's target; a black box's answers are kept to learn the stand-in from."""
-        if self.black_box is None:
+        if self.task.black_box is None:
             return self._doubt(values, target)
-        answers = self.black_box.probabilities(values)
+        answers = self.task.black_box.probabilities(values)
         self.seen_values.append(values)
         self.seen_answers.append(answers)
         return answers[np.arange(len(values)), target]
 
     def _doubt(self, values: Values, target: Ints) -> Floats:
-        assert self.surrogate is not None
-        return self.surrogate.probabilities(values, each=BLOCK)[np.arange(len(values)), target]
+        assert self.stand_in is not None
+        return self.stand_in.probabilities(values, each=BLOCK)[np.arange(len(values)), target]
 
     def _learn_stand_in(self, *, first: bool) -> None:
         """The stand-in, from all that is known: at first also from crossings of near rows, where pairs will lie."""
-        if first and self.black_box is not None:
+        if first and self.task.black_box is not None:
             pairs = clamp(self.teacher.propose(self._anchors(), rng=self.rng, k=2))
-            context, answers = pairs.batch(self.table.values, self.table.values)
-            back = self.rng.random(answers.shape) < self.rng.random((len(answers), 1))
-            self._ask(np.where(back, context.query, answers), context.target)
-        elif not first and self.black_box is None:
+            batch = pairs.batch(self.table.values, self.table.values)
+            back = self.rng.random(batch.answers.shape) < self.rng.random((len(pairs), 1))
+            self._ask(np.where(back, batch.context.query, batch.answers), batch.context.target)
+        elif not first and self.task.black_box is None:
             return
         values, answers = np.concatenate(self.seen_values), np.concatenate(self.seen_answers)
         # In place of the parts: with a million rows asked for, both would be the most that a fit holds.
         self.seen_values, self.seen_answers = [values], [answers]
-        self.surrogate, self.agreement = learn(self.table.encoding, values, answers, seed=self.setting.seed)
+        self.stand_in, self.agreement = learn(self.table.encoding, values, answers, seed=self.task.seed)
 
     def _bank(self) -> tuple[list[Pairs], Pairs]:
         """Pairs from the neighbour search, clamped, sparsified by the stand-in and confirmed by the judge."""
         passes = [self._anchors() for _ in range(self.config.passes)]
         parts, held_parts = [], []
-        with self.setting.progress.stage("neighbours", sum(map(len, passes))) as advance:
+        with self.task.progress.stage("neighbours", sum(map(len, passes))) as advance:
             for anchors in passes:
                 pairs = self.teacher.propose(anchors, rng=self.rng, each=self.config.each, advance=advance)
                 seen, unseen = split_pairs(self._confirmed(pairs), self.held)
@@ -126,20 +126,19 @@ class _Judged:
         return [part for part in parts if len(part)], held_out_pairs(held_parts, parts, self.rng)
 
     def _confirmed(self, pairs: Pairs) -> Pairs:
+        """Pairs clamped, sparsified by the stand-in and confirmed by the judge; their matrices are made once."""
         values = self.table.values
-        pairs = clamp(pairs)
-        context, answers = pairs.batch(values, values)
-        likely = self._doubt(answers, context.target) >= context.confidence
-        pairs = pairs.take(likely & self.table.encoding.differs(answers, context.query).any(axis=1))
+        batch = clamp(pairs).batch(values, values)
+        likely = self._doubt(batch.answers, batch.context.target) >= batch.context.confidence
+        batch = batch.take(likely & differ(batch.answers, batch.context.query).any(axis=1))
         levels = np.array([not f.is_number for f in self.table.encoding.schema.features])
-        pairs = sparsify(
-            pairs, values, values, self._doubt,
+        batch = sparsify(
+            batch, self._doubt,
             exponents=self.config.exponents, levels=levels, undo_levels=self.config.undo_levels, rng=self.rng,
         )  # fmt: skip
-        if self.black_box is not None:
-            context, answers = pairs.batch(values, values)
-            pairs = pairs.take(self._ask(answers, context.target) >= context.confidence)
-        return prefer_sparse(pairs, values, values, exponents=self.config.exponents, rng=self.rng)
+        if self.task.black_box is not None:
+            batch = batch.take(self._ask(batch.answers, batch.context.target) >= batch.context.confidence)
+        return prefer_sparse(batch, exponents=self.config.exponents, rng=self.rng)
 
     def _own_round(self, generator: Generator, parts: list[Pairs], held_out: Pairs, number: int) -> History:
         """Train on, with the model's own draws that the judge confirmed among the pairs."""
@@ -147,8 +146,8 @@ class _Judged:
         offset = len(self.table.values)
         moved = replace(own, row=own.row + offset)
         mixed = [Pairs.join([part, share]) for part, share in zip(parts, _shares(moved, len(parts)), strict=True)]
-        lesson = Lesson(mixed, held_out, self.table.values, np.concatenate([self.table.values, rows]))
-        return train_stage(generator, lesson, self.setting, f"own draws {number + 1}", share=0.3)
+        training_set = TrainingSet(mixed, held_out, self.table.values, np.concatenate([self.table.values, rows]))
+        return train_stage(generator, training_set, self.task, f"own draws {number + 1}", share=0.3)
 
     def _own_pairs(self, generator: Generator, number: int) -> tuple[Pairs, Values]:
         draws_each = 8
@@ -156,9 +155,9 @@ class _Judged:
         draws = min(self.config.own_draws, OWN_DRAWS_PER_ROW * len(rows))
         anchors = self._balanced(rows, max(1, draws // draws_each))
         seeds = self.teacher.propose(anchors, rng=self.rng, k=1)
-        context, _ = seeds.batch(self.table.values, self.table.values)
+        context = seeds.batch(self.table.values, self.table.values).context
         numbered = np.column_stack([np.arange(len(context), dtype=float), context.query])
-        keys = row_keys(numbered, self.setting.seed + 1 + number)
+        keys = row_keys(numbered, self.task.seed + 1 + number)
         values, _ = generator.sample(context, draws_each, keys, 0)
         drawn = self.table.encoding.snap(values.reshape(-1, values.shape[2]))
         spread = seeds.take(np.repeat(np.arange(len(seeds)), draws_each))
@@ -167,22 +166,21 @@ class _Judged:
         return replace(spread, row=index).take(fine), drawn
 
 
-def _supported(table: Table, masks: NDArray[np.bool_] | None, config: FitConfig) -> Conditions:
+def _supported(table: Table) -> Confidence:
     """The confidences that each class's rows support: up to that of the hundredth surest row.
 
-    The usual one is 0.7, or what half of the class's rows reach where fewer than a hundred reach 0.7: the nearest of a
+    The default is 0.7, or what half of the class's rows reach where fewer than a hundred reach 0.7: the nearest of a
     mere hundred rows would be far.
     """
     assert table.confidence is not None
-    highest, usual = np.empty(table.n_classes), np.full(table.n_classes, DEFAULT_CONFIDENCE)
+    highest, default = np.empty(table.n_classes), np.full(table.n_classes, DEFAULT_CONFIDENCE)
     for label in range(table.n_classes):
         sure = np.sort(table.confidence[table.labels == label])[::-1]
         rank = min(ROWS_FOR_CONFIDENCE, max(1, len(sure) // 2))
         highest[label] = min(sure[rank - 1], TOP_CONFIDENCE)
         if highest[label] < DEFAULT_CONFIDENCE:
-            usual[label] = min(highest[label], sure[len(sure) // 2])
-    lowest = np.minimum(0.5, usual)
-    return Conditions(config.exponents, masks, lowest, highest, usual)
+            default[label] = min(highest[label], sure[len(sure) // 2])
+    return Confidence(np.minimum(0.5, default), highest, default)
 
 
 def _balanced(labels: Ints, rows: Ints, n_classes: int, n: int, rng: np.random.Generator) -> Ints:

@@ -8,15 +8,17 @@ answers that still change more than others do.
 
 from __future__ import annotations
 
-__all__ = ["Conditions", "Pairs", "Teacher", "clamp", "prefer_sparse", "sparsify", "weighted"]
+__all__ = ["Batch", "Conditions", "Pairs", "Teacher", "clamp", "prefer_sparse", "sparsify", "weighted"]
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dicoflex.generators.base import Context, Table
+from dicoflex.model import Confidence
 from dicoflex.neighbours import Pool, nearest
 from dicoflex.runtime.columns import Columns
 from dicoflex.table.encoding import Parts, Values
@@ -35,9 +37,7 @@ class Conditions:
 
     exponents: tuple[float, ...]
     masks: NDArray[np.bool_] | None
-    lowest: Floats
-    highest: Floats
-    usual: Floats
+    confidence: Confidence
 
     def draw(self, target: Ints, n_features: int, rng: np.random.Generator) -> tuple[Floats, NDArray[np.bool_], Floats]:
         """One p, mask and confidence per target."""
@@ -47,8 +47,8 @@ class Conditions:
             mask = _random_masks(n, n_features, rng)
         else:
             mask = self.masks[rng.integers(len(self.masks), size=n)]
-        spread = rng.uniform(self.lowest[target], self.highest[target])
-        return p, mask, np.where(rng.random(n) < 0.5, self.usual[target], spread)
+        spread = rng.uniform(self.confidence.lowest[target], self.confidence.highest[target])
+        return p, mask, np.where(rng.random(n) < 0.5, self.confidence.default[target], spread)
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,8 @@ class Pairs(Columns):
     p: NDArray[np.float32]
     confidence: NDArray[np.float32]
 
-    def batch(self, anchors: Values, rows: Values) -> tuple[Context, Values]:
-        """The conditions and the answers, as matrices."""
+    def batch(self, anchors: Values, rows: Values) -> Batch:
+        """The pairs with their conditions and answers as matrices."""
         query = anchors[self.anchor]
         answers = np.where(self.kept, query, rows[self.row])
         context = Context(
@@ -77,7 +77,20 @@ class Pairs(Columns):
             self.frozen,
             self.confidence.astype(np.float64),
         )
-        return context, answers
+        return Batch(self, context, answers)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Pairs, and the same as matrices: what they are conditioned on, and their answers (n, d)."""
+
+    pairs: Pairs
+    context: Context
+    answers: Values
+
+    def take(self, index: Any) -> Batch:
+        """The pairs at `index`."""
+        return Batch(self.pairs.take(index), self.context.take(index), self.answers[index])
 
 
 @dataclass(frozen=True)
@@ -141,28 +154,26 @@ def clamp(pairs: Pairs) -> Pairs:
 
 
 def sparsify(
-    pairs: Pairs,
-    anchors: Values,
-    rows: Values,
+    batch: Batch,
     judge: Judge,
     *,
     exponents: tuple[float, ...],
     levels: NDArray[np.bool_],
     undo_levels: float,
     rng: np.random.Generator,
-) -> Pairs:
+) -> Batch:
     """The pairs with needless changes undone, one feature at a time, while the judge stays confident.
 
     A change is tried with a chance that grows from 0 at the greatest exponent to 1 at the least, linear in log p; a
     change of one of the `levels` with a chance of at least `undo_levels`. Numbers mostly come before levels.
     """
-    context, answers = pairs.batch(anchors, rows)
+    context, answers = batch.context, batch.answers.copy()
     differs = differ(answers, context.query)
     chance = np.maximum(_eagerness(context.p, exponents)[:, None], undo_levels * levels)
     late = LEVELS_LATER * levels
     order = np.where(differs & (rng.random(differs.shape) < chance), rng.random(differs.shape) + late, np.inf)
     turn = np.argsort(order, axis=1)
-    kept = pairs.kept.copy()
+    kept = batch.pairs.kept.copy()
     changes = differs.sum(axis=1)
     for step in range(order.shape[1]):
         feature = turn[:, step]
@@ -177,22 +188,20 @@ def sparsify(
         answers[done, at[fine]] = context.query[done, at[fine]]
         kept[done, at[fine]] = True
         changes[done] -= 1
-    return replace(pairs, kept=kept)
+    return Batch(replace(batch.pairs, kept=kept), context, answers)
 
 
-def prefer_sparse(
-    pairs: Pairs, anchors: Values, rows: Values, *, exponents: tuple[float, ...], rng: np.random.Generator
-) -> Pairs:
+def prefer_sparse(batch: Batch, *, exponents: tuple[float, ...], rng: np.random.Generator) -> Pairs:
     """The pairs without those that change more than their anchor's others do, dropped the more often the smaller p is.
 
     Pairs of one search stand together.
     """
-    context, answers = pairs.batch(anchors, rows)
-    changes = differ(answers, context.query).sum(axis=1)
+    pairs = batch.pairs
+    changes = differ(batch.answers, batch.context.query).sum(axis=1)
     first = np.flatnonzero(np.diff(pairs.anchor, prepend=-1))
     size = np.diff(np.append(first, len(pairs)))
-    usual = np.repeat(np.add.reduceat(changes, first) / size, size) if len(pairs) else np.zeros(0)
-    lavish = (changes > usual) & (rng.random(len(pairs)) < _eagerness(context.p, exponents))
+    mean = np.repeat(np.add.reduceat(changes, first) / size, size) if len(pairs) else np.zeros(0)
+    lavish = (changes > mean) & (rng.random(len(pairs)) < _eagerness(batch.context.p, exponents))
     return pairs.take(~lavish)
 
 

@@ -5,47 +5,47 @@ from __future__ import annotations
 __all__ = ["fit_plain"]
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dicoflex.learning.stand_in import learn
 from dicoflex.learning.steps import (
     Fitted,
-    Setting,
+    Task,
     held_out_pairs,
     make_teacher,
     split_pairs,
     train_stage,
-    unconditional,
 )
-from dicoflex.learning.training import Lesson
-from dicoflex.table.survey import Ints
+from dicoflex.learning.training import TrainingSet
+from dicoflex.model import Confidence
 
 
-def fit_plain(setting: Setting) -> Fitted:
+def fit_plain(task: Task) -> Fitted:
     """The paper's way: the K nearest rows as they are, on labels alone."""
-    table, config = setting.table, setting.config
-    rng = np.random.default_rng(setting.seed)
-    conditions = unconditional(setting)
-    teacher, held = make_teacher(setting, conditions, rng)
-    generator = setting.generator.create(table, setting.generator_config, seed=setting.seed)
+    table, config = task.table, task.config
+    rng = np.random.default_rng(task.seed)
+    confidence = Confidence.same(table.n_classes)
+    teacher, held = make_teacher(task, task.conditions(confidence), rng)
+    generator = task.new_generator()
     parts, held_parts = [], []
-    anchors = _anchors(setting, rng)
-    with setting.progress.stage("neighbours", config.passes * len(anchors)) as advance:
+    anchors = _anchors(task, rng)
+    with task.progress.stage("neighbours", config.passes * len(anchors)) as advance:
         for _ in range(config.passes):
             pairs = teacher.propose(anchors, rng=rng, advance=advance)
             seen, unseen = split_pairs(pairs, held)
             parts.append(seen)
             held_parts.append(unseen)
-    lesson = Lesson(parts, held_out_pairs(held_parts, parts, rng), table.values, table.values)
-    history = train_stage(generator, lesson, setting, "training")
+    training_set = TrainingSet(parts, held_out_pairs(held_parts, parts, rng), table.values, table.values)
+    history = train_stage(generator, training_set, task, "training")
     hard = np.eye(table.n_classes)[table.labels]
-    surrogate, agreement = learn(table.encoding, table.values, hard, seed=setting.seed)
-    facts = {"pairs": int(sum(map(len, parts))), "stand_in": surrogate.kind, "stand_in_agreement": agreement}
-    return Fitted(generator, surrogate, conditions, [history], facts)
+    stand_in, agreement = learn(table.encoding, table.values, hard, seed=task.seed)
+    facts = {"pairs": int(sum(map(len, parts))), "stand_in": stand_in.kind, "stand_in_agreement": agreement}
+    return Fitted(generator, stand_in, confidence, [history], facts)
 
 
-def _anchors(setting: Setting, rng: np.random.Generator) -> Ints:
+def _anchors(task: Task, rng: np.random.Generator) -> NDArray[np.int64]:
     """All rows, or `most_anchors` of them: the paper's way."""
-    n = len(setting.table.values)
-    if n <= setting.config.most_anchors:
+    n = len(task.table.values)
+    if n <= task.config.most_anchors:
         return np.arange(n)
-    return np.sort(rng.choice(n, setting.config.most_anchors, replace=False))
+    return np.sort(rng.choice(n, task.config.most_anchors, replace=False))

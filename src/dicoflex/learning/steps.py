@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Fitted", "Setting", "held_out_pairs", "make_teacher", "split_pairs", "train_stage", "unconditional"]
+__all__ = ["Fitted", "Task", "held_out_pairs", "make_teacher", "split_pairs", "train_stage"]
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,52 +11,64 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from dicoflex.generators.base import Generator, GeneratorConfig, Table
-from dicoflex.learning.config import FitConfig
+from dicoflex.generators.base import Generator, Table
+from dicoflex.learning.black_box import BlackBox
+from dicoflex.learning.config import FitConfig, FitSettings
 from dicoflex.learning.pairs import Conditions, Pairs, Teacher, weighted
-from dicoflex.learning.stand_in import Surrogate
-from dicoflex.learning.training import History, Lesson, TrainingConfig, train
+from dicoflex.learning.training import History, TrainingSet, train
+from dicoflex.model import Confidence
 from dicoflex.neighbours import Pool
 from dicoflex.runtime.progress import Progress
+from dicoflex.stand_in import StandIn
 
 HELD_OUT = 0.1
 
 
 @dataclass
 class Fitted:
-    """What `fit` leaves: a density, a stand-in, the confidences per class, and facts to report."""
+    """What both ways leave: a density, a stand-in, the confidences per class, and facts to report."""
 
     generator: Generator
-    surrogate: Surrogate
-    conditions: Conditions
+    stand_in: StandIn
+    confidence: Confidence
     histories: list[History]
     facts: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class Setting:
-    """What both ways of fitting are given."""
+class Task:
+    """What both ways of fitting are given.
+
+    black_box: the classifier, where it can be asked; probabilities: what it says of the table's rows.
+    """
 
     table: Table
-    generator: type[Generator]
-    generator_config: GeneratorConfig
-    config: FitConfig
-    training: TrainingConfig
+    settings: FitSettings
     masks: NDArray[np.bool_] | None
     seed: int
     device: torch.device
     progress: Progress
+    black_box: BlackBox | None = None
+    probabilities: NDArray[np.float64] | None = None
 
+    @property
+    def config(self) -> FitConfig:
+        """How pairs are made."""
+        return self.settings.fit
 
-def unconditional(setting: Setting, confidence: float = 0.0) -> Conditions:
-    same = np.full(setting.table.n_classes, confidence)
-    return Conditions(setting.config.exponents, setting.masks, same, same, same)
+    def conditions(self, confidence: Confidence) -> Conditions:
+        """What pairs are drawn under."""
+        return Conditions(self.config.exponents, self.masks, confidence)
+
+    def new_generator(self) -> Generator:
+        """The density, untrained."""
+        return self.settings.generator.create(self.table, self.settings.generator_config, seed=self.seed)
 
 
 def make_teacher(
-    setting: Setting, conditions: Conditions, rng: np.random.Generator, level_weight: float = 1.0
+    task: Task, conditions: Conditions, rng: np.random.Generator, level_weight: float = 1.0
 ) -> tuple[Teacher, NDArray[np.bool_]]:
-    table, config = setting.table, setting.config
+    table, config = task.table, task.config
     parts = weighted(table.encoding.parts(table.values), level_weight)
     pool = Pool.group(parts, table.labels, table.n_classes, table.confidence)
     held = np.zeros(len(table.values), dtype=bool)
@@ -78,8 +90,8 @@ def held_out_pairs(parts: list[Pairs], training: list[Pairs], rng: np.random.Gen
     return held.take(np.sort(rng.permutation(len(held))[:most]))
 
 
-def train_stage(generator: Generator, lesson: Lesson, setting: Setting, name: str, share: float = 1.0) -> History:
-    training = setting.training
+def train_stage(generator: Generator, training_set: TrainingSet, task: Task, name: str, share: float = 1.0) -> History:
+    training = task.settings.training
     if share != 1.0:
         seconds = None if training.max_seconds is None else training.max_seconds * share
         epochs = max(1, round(training.epochs * share))
@@ -92,5 +104,5 @@ def train_stage(generator: Generator, lesson: Lesson, setting: Setting, name: st
             }
         )
     return train(
-        generator, lesson, training, seed=setting.seed, device=setting.device, progress=setting.progress, name=name
+        generator, training_set, training, seed=task.seed, device=task.device, progress=task.progress, name=name
     )

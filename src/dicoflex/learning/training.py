@@ -2,42 +2,24 @@
 
 from __future__ import annotations
 
-__all__ = ["History", "Lesson", "TrainingConfig", "pick_device", "train"]
+__all__ = ["History", "TrainingSet", "pick_device", "train"]
 
 import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
-from pydantic import BaseModel, ConfigDict, Field
 
 from dicoflex.errors import SettingError
 from dicoflex.generators.base import Generator
+from dicoflex.learning.config import TrainingConfig
 from dicoflex.learning.pairs import Pairs
 from dicoflex.runtime.progress import Progress
 from dicoflex.runtime.threads import one_torch_thread
 from dicoflex.table.encoding import Values
-
-
-class TrainingConfig(BaseModel):
-    """How long and how fast: an epoch is one pass over one part of the training pairs.
-
-    min_steps: small tables get as many epochs as it takes. A part with few batches is cut into eight, of 64 at least.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    epochs: int = Field(default=1000, ge=1)
-    batch_size: int = Field(default=1024, ge=1)
-    learning_rate: float = Field(default=1e-4, gt=0)
-    schedule: Literal["constant", "cosine"] = "constant"
-    patience: int = Field(default=300, ge=1)
-    min_steps: int = Field(default=0, ge=0)
-    weight_decay: float = Field(default=0.0, ge=0)
-    max_seconds: float | None = Field(default=None, gt=0)
 
 
 @dataclass
@@ -55,7 +37,7 @@ class History:
 
 
 @dataclass(frozen=True)
-class Lesson:
+class TrainingSet:
     """Pairs and the tables that they point into."""
 
     parts: Sequence[Pairs]
@@ -66,7 +48,7 @@ class Lesson:
 
 def train(
     generator: Generator,
-    lesson: Lesson,
+    training_set: TrainingSet,
     config: TrainingConfig,
     *,
     seed: int,
@@ -79,7 +61,7 @@ def train(
     Ctrl-C ends the loop as the time budget does: the best weights so far stay.
     """
     generator.to(device)
-    loop = _Loop(generator, lesson, config, seed, device)
+    loop = _Loop(generator, training_set, config, seed, device)
     with progress.stage(name, loop.epochs) as advance, one_torch_thread():
         try:
             loop.run(advance)
@@ -93,9 +75,9 @@ def train(
 
 class _Loop:
     def __init__(
-        self, generator: Generator, lesson: Lesson, config: TrainingConfig, seed: int, device: torch.device
+        self, generator: Generator, training_set: TrainingSet, config: TrainingConfig, seed: int, device: torch.device
     ) -> None:
-        self.generator, self.lesson, self.config = generator, lesson, config
+        self.generator, self.training_set, self.config = generator, training_set, config
         self.parameters = list(generator.parameters())
         self.optimizer = torch.optim.AdamW(
             self.parameters, lr=config.learning_rate, weight_decay=config.weight_decay, fused=True
@@ -107,15 +89,15 @@ class _Loop:
         self.best_loss, self.best_epoch = math.inf, -1
         self.started = time.monotonic()
         self.steps = 0
-        usual = int(np.mean([len(part) for part in lesson.parts]))
-        self.batch_size = min(config.batch_size, max(64, usual // 8)) if config.min_steps else config.batch_size
-        steps = max(1, math.ceil(usual / self.batch_size))
+        mean = int(np.mean([len(part) for part in training_set.parts]))
+        self.batch_size = min(config.batch_size, max(64, mean // 8)) if config.min_steps else config.batch_size
+        steps = max(1, math.ceil(mean / self.batch_size))
         self.epochs = max(config.epochs, math.ceil(config.min_steps / steps))
         self.planned = self.epochs * steps
 
     def run(self, advance: Callable[..., None]) -> None:
         for epoch in range(self.epochs):
-            loss = self._epoch(self.lesson.parts[epoch % len(self.lesson.parts)])
+            loss = self._epoch(self.training_set.parts[epoch % len(self.training_set.parts)])
             held_out = self._held_out_loss()
             self._remember(epoch, loss, held_out)
             advance(1, f"loss {loss:.3f}  held-out {held_out:.3f}")
@@ -140,8 +122,8 @@ class _Loop:
     def _step(self, pairs: Pairs) -> float:
         for group in self.optimizer.param_groups:
             group["lr"] = self._rate()
-        context, answers = pairs.batch(self.lesson.anchors, self.lesson.rows)
-        loss = self.generator.loss(context, answers, self.noise)
+        batch = pairs.batch(self.training_set.anchors, self.training_set.rows)
+        loss = self.generator.loss(batch.context, batch.answers, self.noise)
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         norm = torch.nn.utils.clip_grad_norm_(self.parameters, 1.0)
@@ -160,7 +142,7 @@ class _Loop:
         return self.config.learning_rate * (0.01 + 0.99 * 0.5 * (1 + math.cos(math.pi * done)))
 
     def _held_out_loss(self) -> float:
-        pairs = self.lesson.held_out
+        pairs = self.training_set.held_out
         if len(pairs) == 0:
             return self.history.epochs[-1]["loss"] if self.history.epochs else math.inf
         noise = torch.Generator(device=self.noise.device).manual_seed(0)
@@ -169,9 +151,8 @@ class _Loop:
         with torch.no_grad():
             for low in range(0, len(pairs), size):
                 part = pairs.take(slice(low, low + size))
-                total += float(self.generator.loss(*part.batch(self.lesson.anchors, self.lesson.rows), noise)) * len(
-                    part
-                )
+                batch = part.batch(self.training_set.anchors, self.training_set.rows)
+                total += float(self.generator.loss(batch.context, batch.answers, noise)) * len(part)
         return total / len(pairs)
 
     def _remember(self, epoch: int, loss: float, held_out: float) -> None:

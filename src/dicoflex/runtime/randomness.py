@@ -6,18 +6,34 @@ seed gives the same draws for any batching, in any order, on any number of threa
 
 from __future__ import annotations
 
-__all__ = ["GOLDEN", "mix", "row_keys", "uniforms"]
+__all__ = ["GOLDEN", "mix", "row_keys", "seed_of", "uniforms"]
+
+from typing import Any
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from dicoflex.errors import SettingError
 from dicoflex.runtime.threads import THREADED, in_threads
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_A = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_B = np.uint64(0x94D049BB133111EB)
 MISSING = np.uint64(0x7FF8000000000000)
+
+
+def seed_of(random_state: Any) -> int:
+    """The seed that a `random_state` states; None draws one.
+
+    >>> seed_of(7)
+    7
+    """
+    if random_state is None:
+        return int(np.random.SeedSequence().generate_state(1, np.uint64)[0] % 2**63)
+    if isinstance(random_state, bool) or not isinstance(random_state, int | np.integer) or random_state < 0:
+        raise SettingError(f"random_state must be a whole number of at least 0 or None, got {random_state!r}")
+    return int(random_state)
 
 
 @numba.njit(cache=True, inline="always")

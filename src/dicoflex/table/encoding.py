@@ -1,13 +1,12 @@
 """Frames to arrays and back, without loss: codes for levels, reals for numbers, the frame's own dtypes on return.
 
 A table becomes one float64 matrix, a column per feature: a number as it is (NaN when missing), a level as its code
-(the code after the last level when missing). Two views of that matrix are derived: the *parts* that distances are
-measured on, and the *reals* (scaled numbers and one-hot blocks) that the paper's flows are trained on.
+(the code after the last level when missing). Its derived views stand in `reals`.
 """
 
 from __future__ import annotations
 
-__all__ = ["Encoding", "Kept", "Parts"]
+__all__ = ["Encoding", "Kept", "Parts", "Values", "check_limits"]
 
 import json
 from collections.abc import Hashable
@@ -22,25 +21,24 @@ from numpy.typing import NDArray
 
 from dicoflex.errors import QueryError, SchemaError, named
 from dicoflex.runtime.threads import THREADED, in_threads
-from dicoflex.table.feature import Feature, Level, dtype_of
+from dicoflex.table.columns import (
+    code_lookup,
+    column_dtype,
+    factorize,
+    few_numbers,
+    level_array,
+    read_numbers,
+    same_dtype,
+)
+from dicoflex.table.feature import Level
+from dicoflex.table.reals import Parts, Reals, Values
 from dicoflex.table.schema import Schema
-from dicoflex.values import plain, typed
+from dicoflex.values import differ, typed
 
-Values = NDArray[np.float64]
 FEW = 32
 PLAIN = (str, bool, int, float)
 # Dtypes that hold every value of their grid, as far as a float64 does.
 EXACT = (np.dtype("float64"), np.dtype("int64"))
-
-
-@dataclass(frozen=True)
-class Parts:
-    """A table split for distances: codes that match or don't, and standardised numbers that are apart by so much."""
-
-    codes: NDArray[np.int32]
-    numbers: NDArray[np.float64]
-    code_feature: NDArray[np.int64]
-    number_feature: NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -63,7 +61,7 @@ class Kept:
 
 
 @dataclass(frozen=True)
-class Encoding:
+class Encoding(Reals):
     """The two-way map between frames with `schema` and matrices; `mean` and `scale` standardise the numbers.
 
     >>> frame = pd.DataFrame({"age": [31, 52], "job": ["cook", "nurse"]})
@@ -75,20 +73,24 @@ class Encoding:
     True
     """
 
-    schema: Schema
-    mean: Values
-    scale: Values
+    @classmethod
+    def unit(cls, schema: Schema) -> Encoding:
+        """The encoding of `schema` that scales nothing: enough to turn frames into values."""
+        return cls(schema, np.zeros(len(schema)), np.ones(len(schema)))
 
     @classmethod
     def fit(cls, frame: pd.DataFrame, schema: Schema) -> Encoding:
         """The encoding of `schema`, with the numbers' mean and standard deviation taken from `frame`."""
-        unit = cls(schema, np.zeros(len(schema)), np.ones(len(schema)))
-        values = unit.encode(frame)
+        return cls.of_values(schema, cls.unit(schema).encode(frame))
+
+    @classmethod
+    def of_values(cls, schema: Schema, values: Values) -> Encoding:
+        """The encoding of `schema`, with means and deviations of a matrix that `unit` made."""
+        check_limits(schema, values)
         mean, scale = np.zeros(len(schema)), np.ones(len(schema))
         for j, feature in enumerate(schema.features):
             present = values[~np.isnan(values[:, j]), j]
             if feature.is_number and len(present):
-                _refuse_beyond(feature, present)
                 mean[j] = present.mean()
                 scale[j] = _deviation(present)
         return cls(schema, mean, scale)
@@ -131,7 +133,7 @@ class Encoding:
         conformed = (frame if self._in_order(frame) else frame[self._names]).copy()
         dtypes = conformed.dtypes.tolist()
         for j, feature in enumerate(self.schema.features):
-            if not _same_dtype(dtypes[j], self._dtypes[j]):
+            if not same_dtype(dtypes[j], self._dtypes[j]):
                 column = self._decode_column(j, values[:, j])
                 conformed[feature.name] = pd.Series(column, frame.index, dtype=self._dtypes[j])
                 values[:, j] = self._encode_column(j, conformed[feature.name])
@@ -171,7 +173,7 @@ class Encoding:
     def _encode_few(self, j: int, cells: list[Any]) -> list[float] | None:
         """A few plain values, without the cost of pandas' ways; None where one needs a closer look."""
         feature = self.schema.features[j]
-        return _few_numbers(feature, cells) if feature.is_number else self._few_codes(j, cells)
+        return few_numbers(feature, cells) if feature.is_number else self._few_codes(j, cells)
 
     def _encode_column(self, j: int, column: pd.Series) -> Values:
         feature = self.schema.features[j]
@@ -182,7 +184,7 @@ class Encoding:
                 "or fit on rows that have some"
             )
         if feature.is_number:
-            return _numbers(feature, column, absent)
+            return read_numbers(feature, column, absent)
         codes = np.full(len(column), float(len(feature.levels)))
         codes[~absent] = self._codes(j, column[~absent])
         return codes
@@ -195,7 +197,7 @@ class Encoding:
     def _codes(self, j: int, column: pd.Series) -> NDArray[np.float64]:
         """Level codes, looked up once per distinct value."""
         feature, lookup = self.schema.features[j], self._lookups[j]
-        keys, uniques = _factorize(column)
+        keys, uniques = factorize(column)
         codes = np.empty(len(uniques))
         for i, value in enumerate(uniques):
             found = lookup.get(typed(value), lookup.get(("any", value))) if isinstance(value, Level) else None
@@ -218,105 +220,16 @@ class Encoding:
 
     @cached_property
     def _dtypes(self) -> list[Any]:
-        return [_dtype(feature) for feature in self.schema.features]
+        return [column_dtype(feature) for feature in self.schema.features]
 
     @cached_property
     def _level_arrays(self) -> list[Any]:
-        return [None if f.is_number else _level_array(f, self._dtypes[j]) for j, f in enumerate(self.schema.features)]
+        return [None if f.is_number else level_array(f, self._dtypes[j]) for j, f in enumerate(self.schema.features)]
 
     @cached_property
     def _lookups(self) -> list[dict[Any, int]]:
         """Level to code: by value and type first; by value alone where that is not ambiguous (1 read back as 1.0)."""
-        return [_lookup(feature.levels) for feature in self.schema.features]
-
-    # -- views --------------------------------------------------------------------------------------------------
-
-    @cached_property
-    def code_feature(self) -> NDArray[np.int64]:
-        """Which feature each code column of `parts` belongs to: picked features, and numbers that may be missing."""
-        return np.array([j for j, f in enumerate(self.schema.features) if not f.is_number or f.missing], dtype=np.int64)
-
-    @cached_property
-    def number_feature(self) -> NDArray[np.int64]:
-        """Which feature each number column of `parts` belongs to."""
-        return np.array([j for j, f in enumerate(self.schema.features) if f.is_number], dtype=np.int64)
-
-    def parts(self, values: Values) -> Parts:
-        """The matrix split for distances; a missing number is a code of its own and stands at the mean."""
-        numeric = np.array([f.is_number for f in self.schema.features])
-        codes = values[:, self.code_feature]
-        missing_flag = np.isnan(codes)
-        whole = np.where(numeric[self.code_feature], missing_flag, codes).astype(np.int32)
-        return Parts(whole, self.standardise(values), self.code_feature, self.number_feature)
-
-    def standardise(self, values: Values) -> Values:
-        """The number columns alone, standardised, missing ones at 0."""
-        at = self.number_feature
-        return np.nan_to_num((values[:, at] - self.mean[at]) / self.scale[at], nan=0.0)
-
-    @cached_property
-    def blocks(self) -> list[slice]:
-        """Where each feature stands among the reals."""
-        edges, start = [], 0
-        for feature in self.schema.features:
-            width = (1 + 2 * feature.missing) if feature.is_number else feature.n_states
-            edges.append(slice(start, start + width))
-            start += width
-        return edges
-
-    @property
-    def n_reals(self) -> int:
-        """The width of the one-hot table."""
-        return int(self.blocks[-1].stop)
-
-    @cached_property
-    def is_onehot(self) -> NDArray[np.bool_]:
-        """Which reals belong to one-hot blocks, and not to scaled numbers."""
-        flags = np.ones(self.n_reals, dtype=bool)
-        for feature, block in zip(self.schema.features, self.blocks, strict=True):
-            if feature.is_number:
-                flags[block.start] = False
-        return flags
-
-    def to_reals(self, values: Values) -> NDArray[np.float32]:
-        """The paper's encoding: standardised numbers and one-hot levels; one that may be missing has a pair too."""
-        reals = np.zeros((len(values), self.n_reals), dtype=np.float32)
-        reals[:, self.places[0]] = self.standardise(values)
-        reals[np.arange(len(values))[:, None], self._ones_at(values)] = 1.0
-        return reals
-
-    def _ones_at(self, values: Values) -> NDArray[np.int64]:
-        """Where the ones of each row's one-hot blocks stand among its reals (n, blocks)."""
-        _, level_at, may_be_missing = self.places
-        codes = values[:, self.code_feature]
-        at: NDArray[np.int64] = level_at + np.where(may_be_missing, np.isnan(codes), codes).astype(np.int64)
-        return at
-
-    @cached_property
-    def places(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
-        """Where numbers stand among the reals, where blocks of levels start, and which of those are a number's pair."""
-        starts = np.array([block.start for block in self.blocks], dtype=np.int64)
-        of_number = np.isin(self.code_feature, self.number_feature)
-        return starts[self.number_feature], starts[self.code_feature] + of_number, of_number
-
-    def from_reals(self, reals: NDArray[Any]) -> Values:
-        """The matrix nearest to some reals: a block's largest; the number unscaled, clipped, on its grid."""
-        values = np.empty((len(reals), len(self.schema)))
-        for j, (feature, block) in enumerate(zip(self.schema.features, self.blocks, strict=True)):
-            part = np.asarray(reals[:, block], dtype=np.float64)
-            if not feature.is_number:
-                values[:, j] = part.argmax(axis=1)
-                continue
-            number = np.clip(part[:, 0] * self.scale[j] + self.mean[j], feature.minimum, feature.maximum)
-            values[:, j] = np.rint(number) if feature.is_whole else number
-            if feature.missing:
-                values[part[:, 2] > part[:, 1], j] = np.nan
-        return values
-
-    def real_mask(self, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """A mask over features (n, d) spread over the reals (n, D)."""
-        widths = [block.stop - block.start for block in self.blocks]
-        return np.repeat(mask, widths, axis=1)
+        return [code_lookup(feature.levels) for feature in self.schema.features]
 
     def snap(self, values: Values) -> Values:
         """Values as a frame of the training dtypes would hold them, so that what is scored is what is shown."""
@@ -369,8 +282,7 @@ class Encoding:
 
     def differs(self, values: Values, other: Values) -> NDArray[np.bool_]:
         """Where two matrices differ; missing equals missing."""
-        different: NDArray[np.bool_] = (values != other) & ~(np.isnan(values) & np.isnan(other))
-        return different
+        return differ(values, other)
 
     def is_exact(self, values: Values) -> NDArray[np.bool_]:
         """Where the matrix has all that there is to a cell, so that `decode` gives it back bit for bit.
@@ -411,111 +323,18 @@ def _deviation(values: Values) -> float:
     return deviation if deviation > 0.0 else 1.0
 
 
-def _refuse_beyond(feature: Feature, values: Values) -> None:
-    low, high = values.min(), values.max()
-    if low < feature.minimum or high > feature.maximum:
-        raise SchemaError(
-            f"column {feature.name!r} holds {low:g} to {high:g}, beyond its schema's {feature.minimum:g} to "
-            f"{feature.maximum:g}; infer the schema from these rows, or widen it with limits={{...}}"
-        )
-
-
-def _few_numbers(feature: Feature, cells: list[Any]) -> list[float] | None:
-    least, greatest = feature.bounds
-    whole = feature.is_whole
-    for v in cells:
-        if not (type(v) is int or type(v) is float) or not least <= v <= greatest or (whole and v % 1):
-            return None
-    return cells
-
-
-def _numbers(feature: Feature, column: pd.Series, absent: NDArray[np.bool_]) -> Values:
-    if absent.all():
-        return np.full(len(column), np.nan)
-    if not _holds_numbers(column):
-        text = f"column {feature.name!r} is {feature.kind} and holds values that are not numbers (dtype {column.dtype})"
-        raise QueryError(f"{text}; convert it with pd.to_numeric")
-    values: Values = column.to_numpy(dtype=np.float64, na_value=np.nan)
-    present = values[~absent]
-    if not np.isfinite(present).all():
-        raise QueryError(f"column {feature.name!r} holds infinite numbers; replace them")
-    if feature.is_whole and (np.mod(present, 1.0) != 0.0).any():
-        raise QueryError(f"column {feature.name!r} holds fractions, and training had whole numbers alone; round them")
-    least, greatest = feature.bounds
-    if present.min() < least or present.max() > greatest:
-        far = present.max() if present.max() > greatest else present.min()
-        raise QueryError(
-            f"column {feature.name!r} holds {far:.16g}, and its dtype in training, {feature.dtype}, holds "
-            f"{least:.16g} to {greatest:.16g}; replace it, or fit on a wider dtype"
-        )
-    return values
-
-
-NUMBER_OBJECTS = {"integer", "floating", "mixed-integer-float", "decimal", "boolean"}
-
-
-def _holds_numbers(column: pd.Series) -> bool:
-    """Whether the column is of numbers already; text that looks like one, and dates, are not."""
-    values = column.cat.categories if isinstance(column.dtype, pd.CategoricalDtype) else column
-    if values.dtype == object:
-        return pd.api.types.infer_dtype(values, skipna=True) in NUMBER_OBJECTS
-    return pd.api.types.is_numeric_dtype(values.dtype) and not pd.api.types.is_complex_dtype(values.dtype)
-
-
-def _same_dtype(dtype: Any, other: Any) -> bool:
-    """Whether two dtypes are one; pandas holds unordered categories for equal in any order."""
-    if dtype is other:
-        return True
-    if not isinstance(dtype, pd.CategoricalDtype) or not isinstance(other, pd.CategoricalDtype):
-        return bool(dtype == other)
-    same = dtype.ordered == other.ordered and dtype.categories.dtype == other.categories.dtype
-    return same and list(map(typed, dtype.categories)) == list(map(typed, other.categories))
-
-
-def _factorize(column: pd.Series) -> tuple[NDArray[Any], list[Any]]:
-    """Codes and plain distinct values; in object columns 1, 1.0 and True are told apart."""
-    if column.dtype == object:
-        cells = [plain(v) for v in column]
-        odd = [v for v in cells if not isinstance(v, Level)]
-        if odd:
-            return np.zeros(len(cells), dtype=np.int64), odd[:1]
-        table: dict[Any, int] = {}
-        keys = np.array([table.setdefault(typed(v), len(table)) for v in cells], dtype=np.int64)
-        return keys, [value for _, value in table]
-    keys, uniques = pd.factorize(column)
-    return keys, [plain(v) for v in uniques]
-
-
-def _lookup(levels: tuple[Any, ...]) -> dict[Any, int]:
-    lookup: dict[Any, int] = {typed(value): code for code, value in enumerate(levels)}
-    for code, value in enumerate(levels):
-        if sum(value == other for other in levels) == 1:
-            lookup[("any", value)] = code
-    return lookup
-
-
-def _dtype(feature: Feature) -> Any:
-    if feature.categories is None:
-        return dtype_of(feature.dtype)
-    inner = dtype_of(feature.categories_dtype or "object")
-    return pd.CategoricalDtype(pd.Index(list(feature.categories), dtype=inner), ordered=feature.ordered)
-
-
-def _level_array(feature: Feature, dtype: Any) -> Any:
-    """The levels, and the missing value after them, as an array of the column's dtype to take codes from."""
-    values = [*feature.levels, None] if feature.missing else list(feature.levels)
-    if dtype == object:
-        array = np.empty(len(values), dtype=object)
-        array[:] = values
-        if feature.missing:
-            array[-1] = MISSING_OBJECTS[feature.missing_object]
-        return array
-    if isinstance(dtype, np.dtype):
-        return np.array([np.nan if v is None else v for v in values], dtype=dtype)
-    return pd.array(values, dtype=dtype)
-
-
-MISSING_OBJECTS = {"None": None, "nan": np.nan, "NA": pd.NA}
+def check_limits(schema: Schema, values: Values) -> None:
+    """Refuse values that lie beyond the limits of their features."""
+    for feature, column in zip(schema.features, values.T, strict=True):
+        present = column[~np.isnan(column)]
+        if not feature.is_number or len(present) == 0:
+            continue
+        low, high = present.min(), present.max()
+        if low < feature.minimum or high > feature.maximum:
+            raise SchemaError(
+                f"column {feature.name!r} holds {low:g} to {high:g}, beyond its schema's {feature.minimum:g} to "
+                f"{feature.maximum:g}; infer the schema from these rows, or widen it with limits={{...}}"
+            )
 
 
 @numba.njit(cache=True, nogil=True)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["Floats", "Ints", "Rows", "take_rows"]
+__all__ = ["Rows", "take_rows"]
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dicoflex.runtime.randomness import row_keys
-from dicoflex.table.encoding import Encoding, Values
+from dicoflex.table.encoding import Encoding, Values, check_limits
 from dicoflex.table.schema import Schema
 from dicoflex.table.subsample import stratified
 
@@ -40,16 +40,16 @@ def take_rows(frame: pd.DataFrame, schema: Schema, labels: Ints, *, most: int, s
     (100, 1000, np.float64(0.0), np.float64(999.0))
     """
     if len(frame) <= most:
-        encoding = Encoding.fit(frame, schema)
-        values = encoding.encode(frame)
-        return Rows(encoding, values, labels, np.unique(row_keys(values, 0)))
+        values = Encoding.unit(schema).encode(frame)
+        return Rows(Encoding.of_values(schema, values), values, labels, np.unique(row_keys(values, 0)))
     survey = _Survey(schema)
     parts = [survey.add(frame.iloc[low : low + CHUNK]) for low in range(0, len(frame), CHUNK)]
     chosen = stratified(labels, most=most, seed=seed, needed=survey.shown.values())
-    few = frame.iloc[chosen]
+    values = survey.encoding.encode(frame.iloc[chosen])
     # The sample holds the least and the greatest numbers, so limits that are too narrow for any row are refused here.
-    encoding = replace(Encoding.fit(few, schema), mean=survey.mean, scale=survey.scale)
-    return Rows(encoding, encoding.encode(few), labels[chosen], np.unique(np.concatenate(parts)))
+    check_limits(schema, values)
+    encoding = Encoding(schema, survey.mean, survey.scale)
+    return Rows(encoding, values, labels[chosen], np.unique(np.concatenate(parts)))
 
 
 class _Survey:
@@ -60,7 +60,7 @@ class _Survey:
 
     def __init__(self, schema: Schema) -> None:
         d = len(schema)
-        self.encoding = Encoding(schema, np.zeros(d), np.ones(d))
+        self.encoding = Encoding.unit(schema)
         self.seen = 0
         self.shown: dict[tuple[int, Any], int] = {}
         self.count, self.mean, self.squares = np.zeros(d), np.zeros(d), np.zeros(d)

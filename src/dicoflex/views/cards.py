@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-__all__ = ["ASKED", "Answer", "Card", "Change", "Trust", "Value", "cards", "differences", "labels", "rows"]
+__all__ = ["ASKED", "Answer", "Card", "Change", "Result", "Trust", "Value", "cards", "differences", "labels", "rows"]
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NotRequired, TypedDict
+from collections.abc import Sequence
+from typing import Any, NotRequired, Protocol, TypedDict
 
 import numpy as np
 import pandas as pd
 
-from dicoflex.constraints import Constraints
+from dicoflex.request import Request
 from dicoflex.table.feature import Feature, Kind
 from dicoflex.table.schema import Schema
 from dicoflex.values import plain, typed
@@ -73,29 +73,58 @@ class Card(TypedDict):
     picture: NotRequired[bytes]
 
 
-def cards(
-    queries: pd.DataFrame,
-    frame: pd.DataFrame,
-    *,
-    info: pd.DataFrame,
-    positions: np.ndarray,
-    shortfall: pd.DataFrame,
-    schema: Schema,
-    settings: Mapping[str, Any],
-    only: Sequence[int] | None = None,
-) -> list[Card]:
-    """One card per query, in the order of `queries`; `only` picks queries by position."""
-    reasons = _reasons(queries, positions, shortfall)
-    order = np.argsort(positions, kind="stable")
-    starts = np.searchsorted(positions[order], np.arange(len(queries) + 1))
-    made = []
-    for i in range(len(queries)) if only is None else only:
-        own = order[starts[i] : starts[i + 1]]
-        card = _card(queries.iloc[[i]], frame.iloc[own], info=info.iloc[own], schema=schema, settings=settings)
-        card["target"] = card["target"] or _target(settings, i)
-        card["shortfall"] = reasons.get(i, "")
-        made.append(card)
-    return made
+class Result(Protocol):
+    """What cards are made of: the answers to some queries; `Counterfactuals` is one."""
+
+    @property
+    def queries(self) -> pd.DataFrame: ...
+    @property
+    def frame(self) -> pd.DataFrame: ...
+    @property
+    def info(self) -> pd.DataFrame: ...
+    @property
+    def positions(self) -> np.ndarray: ...
+    @property
+    def schema(self) -> Schema: ...
+    @property
+    def request(self) -> Request: ...
+    @property
+    def targets(self) -> Sequence[Any]: ...
+    @property
+    def model(self) -> str | None: ...
+    @property
+    def changed_cells(self) -> np.ndarray: ...
+    @property
+    def reasons(self) -> dict[int, tuple[int, int, str]]: ...
+
+
+def cards(result: Result, *, only: Sequence[int] | None = None) -> list[Card]:
+    """One card per query, in the order of the queries; `only` picks queries by position."""
+    order = np.argsort(result.positions, kind="stable")
+    starts = np.searchsorted(result.positions[order], np.arange(len(result.queries) + 1))
+    shared = _shared(result)
+    which = range(len(result.queries)) if only is None else only
+    return [_card(result, int(i), order[starts[i] : starts[i + 1]], shared) for i in which]
+
+
+class _Shared(TypedDict):
+    """What all cards of a result say alike."""
+
+    asked: list[tuple[str, str]]
+    constraints: list[str]
+    made: list[tuple[str, str]]
+
+
+def _shared(result: Result) -> _Shared:
+    request = result.request
+    # Frozen features are marked in the query instead.
+    bound = [printable(text) for kind, _, text in request.constraints.describe() if kind != "frozen"]
+    made = {"random_state": request.seed, "novel": request.novel, "model": result.model}
+    return _Shared(
+        asked=[(key, _setting(value)) for key in ASKED if (value := getattr(request, key)) is not None],
+        constraints=bound,
+        made=[(key, _setting(value)) for key, value in made.items() if value is not None],
+    )
 
 
 def differences(before: pd.DataFrame, after: pd.DataFrame) -> np.ndarray:
@@ -133,31 +162,40 @@ def _objects(column: pd.Series) -> np.ndarray:
     return values
 
 
-def _card(
-    query: pd.DataFrame,
-    frame: pd.DataFrame,
-    *,
-    info: pd.DataFrame,
-    schema: Schema,
-    settings: Mapping[str, Any],
-) -> Card:
-    names = labels(schema)
-    frozen = {typed(plain(name)) for name in settings.get("frozen") or ()}
-    answers = _answers(query, frame, info=info, schema=schema)
+def _card(result: Result, i: int, own: np.ndarray, shared: _Shared) -> Card:
+    """The card of query `i`, whose answers stand at `own`."""
+    names, values = labels(result.schema), rows(result.queries.iloc[[i]])[0]
+    frozen = {typed(name) for name in (*result.request.frozen, *result.request.constraints.frozen)}
+    answers = _answers(result, values, own)
     return Card(
-        heading=_setting(query.index[0]),
-        target=_setting(info["target"].iloc[0]) if len(info) else "",
-        asked=_asked(settings),
-        constraints=_constraints(settings),
+        heading=_setting(result.queries.index[i]),
+        target=_target(result, i, own),
         query=[
             Value(feature=name, value=shown(value, feature), frozen=typed(feature.name) in frozen)
-            for name, value, feature in zip(names, rows(query)[0], schema.features, strict=True)
+            for name, value, feature in zip(names, values, result.schema.features, strict=True)
         ],
         features=[name for name in names if any(name in answer["changes"] for answer in answers)],
         answers=answers,
-        shortfall="",
-        made=_made(settings),
+        shortfall=_reason(result, i),
+        asked=shared["asked"],
+        constraints=shared["constraints"],
+        made=shared["made"],
     )
+
+
+def _target(result: Result, i: int, own: np.ndarray) -> str:
+    """The label asked for; what answers carry, or what is on record for a query without any."""
+    if len(own):
+        return _setting(result.info["target"].iloc[own[0]])
+    target = result.targets[i] if i < len(result.targets) else None
+    return "another class" if target is None else _setting(target)
+
+
+def _reason(result: Result, i: int) -> str:
+    if i not in result.reasons:
+        return ""
+    wanted, got, reason = result.reasons[i]
+    return f"{got} of {wanted} found: {printable(reason)}"
 
 
 def rows(frame: pd.DataFrame) -> list[tuple[Any, ...]]:
@@ -170,16 +208,17 @@ def rows(frame: pd.DataFrame) -> list[tuple[Any, ...]]:
     return list(zip(*columns, strict=True))
 
 
-def _answers(query: pd.DataFrame, frame: pd.DataFrame, *, info: pd.DataFrame, schema: Schema) -> list[Answer]:
-    different = differences(query.iloc[np.zeros(len(frame), dtype=int)], frame)
-    named = list(zip(labels(schema), rows(query)[0], schema.features, strict=True))
+def _answers(result: Result, values: tuple[Any, ...], own: np.ndarray) -> list[Answer]:
+    """The answers at `own` to a query with these values."""
+    named = list(zip(labels(result.schema), values, result.schema.features, strict=True))
+    frame = result.frame.iloc[own]
     changes = [
         {named[j][0]: _change(named[j][1], after[j], named[j][2]) for j in np.flatnonzero(cells)}
-        for after, cells in zip(rows(frame), different, strict=True)
+        for after, cells in zip(rows(frame), result.changed_cells[own], strict=True)
     ]
     numbers = frame.index.get_level_values("cf")
-    trust = zip(numbers, changes, _trust(info), strict=True)
-    return [Answer(cf=str(cf), changes=own, **known) for cf, own, known in trust]
+    trust = zip(numbers, changes, _trust(result.info.iloc[own]), strict=True)
+    return [Answer(cf=str(cf), changes=changed, **known) for cf, changed, known in trust]
 
 
 def _trust(info: pd.DataFrame) -> list[Trust]:
@@ -240,53 +279,8 @@ def _words(log_density: np.ndarray) -> list[tuple[float | None, str]]:
     return [likelihood_word(best - value) for value in log_density]
 
 
-def _target(settings: Mapping[str, Any], position: int) -> str:
-    """The label asked for a query without answers, which would carry it."""
-    target = settings.get("targets", settings.get("target"))
-    if isinstance(target, list | tuple):
-        target = target[position] if position < len(target) else None
-    return "another class" if target is None else _setting(target)
-
-
-def _asked(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
-    return [(key, _setting(settings[key])) for key in ASKED if settings.get(key) is not None]
-
-
-def _constraints(settings: Mapping[str, Any]) -> list[str]:
-    """What bound the answers, a sentence each; frozen features are marked in the query instead."""
-    bound = Constraints(**settings.get("constraints") or {})
-    return [printable(text) for kind, _, text in bound.describe() if kind != "frozen"]
-
-
-def _made(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What else is on record: the version, the seed and the like."""
-    said = {*ASKED, "constraints", "frozen", "target", "targets"}
-    return [
-        (str(key), _setting(value))
-        for key, value in settings.items()
-        if key not in said and isinstance(value, str | int | float)
-    ]
-
-
 def _setting(value: Any) -> str:
     value = plain(value)
     if isinstance(value, list | tuple):
         return ", ".join(map(_setting, value))
     return f"{value:g}" if isinstance(value, float) else printable(str(value))
-
-
-def _reasons(queries: pd.DataFrame, positions: np.ndarray, shortfall: pd.DataFrame) -> dict[int, str]:
-    """A sentence for each query that got too few, by position.
-
-    Labels may repeat, so an entry belongs to the first free query with its label and its number of answers.
-    """
-    counts = np.bincount(positions.astype(int), minlength=len(queries))
-    free: dict[tuple[Any, int], list[int]] = {}
-    for i, label in enumerate(queries.index):
-        free.setdefault((label, int(counts[i])), []).append(i)
-    reasons = {}
-    for label, wanted, got, reason in shortfall[["row", "wanted", "got", "reason"]].itertuples(index=False, name=None):
-        places = free.get((label, int(got)))
-        if places:
-            reasons[places.pop(0)] = f"{got} of {wanted} found: {printable(str(reason))}"
-    return reasons

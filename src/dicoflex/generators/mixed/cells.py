@@ -14,7 +14,7 @@ A number that may be missing has one more cell for that.
 
 from __future__ import annotations
 
-__all__ = ["Grid"]
+__all__ = ["Grid", "Located"]
 
 import heapq
 from dataclasses import dataclass, fields, replace
@@ -115,20 +115,20 @@ class Grid:
 
     def _spread(self, values: Values) -> Floats:
         """How evenly the rows are spread over each feature's cells: the entropy."""
-        cell, _ = self.locate(values)
+        cell = self.locate(values).cell
         counts = [np.bincount(cell[:, j]) for j in range(self.n_features)]
         shares = [c[c > 0] / max(c.sum(), 1) for c in counts]
         return np.array([-(share * np.log(share)).sum() for share in shares])
 
-    def locate(self, values: Values) -> tuple[Ints, Floats]:
-        """The cell of every value, counted from its feature's first, and where in the cell it lies (0 to 1).
+    def locate(self, values: Values) -> Located:
+        """The cell of every value, and where in it the value lies.
 
         A value beyond the limits belongs to the nearest cell: queries may lie there, draws can't.
         """
         cell = np.empty(values.shape, dtype=np.int64)
         where = np.zeros(values.shape)
         _locate(values, self.offset, self.has_missing, self.low, self.high, cell, where)
-        return cell, where
+        return Located(self, values, cell, where)
 
     def holds(self, values: Values, cell: Ints) -> NDArray[np.bool_]:
         """Whether a draw from `cell` can be exactly the value there: within the limits and on the feature's spacing."""
@@ -141,20 +141,12 @@ class Grid:
         held: NDArray[np.bool_] = absent | (inside & ((self.count[at] < 2) | (drawn == values)))
         return held
 
-    def log_size(self, cell: Ints, query: Values) -> Floats:
+    def log_size(self, cell: Ints, query: Located) -> Floats:
         """Minus the log density inside each cell: log of its width, or of its values besides the query's."""
         at = self.offset[:-1] + cell
-        own, _ = self.locate(query)
-        besides = self.count[at] - ((own == cell) & self.holds(query, own))
+        besides = self.count[at] - ((query.cell == cell) & query.exact)
         width = self.high[at] - self.low[at]
         return np.log(np.where(self.count[at] == 0, np.where(width > 0, width, 1.0), np.maximum(besides, 1)))
-
-    def n_others(self, query: Values) -> Ints:
-        """For each value of a query: how many cells hold something besides it."""
-        own, _ = self.locate(query)
-        at = self.offset[:-1] + own
-        others: Ints = self.size - ((self.count[at] == 1) & self.holds(query, own))
-        return others
 
     def state(self) -> dict[str, NDArray[np.float64] | Ints]:
         """The arrays that a model file keeps."""
@@ -179,6 +171,36 @@ class Grid:
                 "the model file's cells (grid.offset and on) do not fit its schema; it is damaged or was altered"
             )
         return grid
+
+
+@dataclass(frozen=True)
+class Located:
+    """Rows found among the cells of a grid, once.
+
+    cell: each value's cell, counted from its feature's first. where: its place in the cell, from 0 to 1.
+    """
+
+    grid: Grid
+    values: Values
+    cell: Ints
+    where: Floats
+
+    @cached_property
+    def exact(self) -> NDArray[np.bool_]:
+        """Where a draw from the cell can be exactly the value."""
+        return self.grid.holds(self.values, self.cell)
+
+    @cached_property
+    def alone(self) -> NDArray[np.bool_]:
+        """Where the cell holds nothing but the value."""
+        alone: NDArray[np.bool_] = (self.grid.count[self.grid.offset[:-1] + self.cell] == 1) & self.exact
+        return alone
+
+    @property
+    def n_others(self) -> Ints:
+        """How many cells of the feature hold something besides the value."""
+        others: Ints = self.grid.size - self.alone
+        return others
 
 
 Cell = tuple[float, float, int]

@@ -5,7 +5,7 @@ of a draw depends on its own query, key and number alone, so batching and thread
 
 Under limits every step is restricted to what is allowed given the features before it: each state's mass is scaled by
 the allowed share of its cell (0 where none of it is), and a value is drawn from the allowed part alone; see
-`mixed_limits`. Budgets keep back what features that have to change will need, and rules look ahead to what later
+`lookahead`. Budgets keep back what features that have to change will need, and rules look ahead to what later
 features may still be.
 """
 
@@ -19,8 +19,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from dicoflex.generators.base import Context
-from dicoflex.generators.mixed.cells import Grid
+from dicoflex.generators.mixed.cells import Grid, Located
 from dicoflex.generators.mixed.lookahead import (
     bounds_of,
     changes,
@@ -33,66 +32,52 @@ from dicoflex.generators.mixed.lookahead import (
     value,
     weigh,
 )
+from dicoflex.generators.mixed.weights import Asked, Weights
 from dicoflex.limits.limits import Limits
 from dicoflex.runtime.randomness import GOLDEN, mix
 from dicoflex.runtime.threads import in_threads
 from dicoflex.table.encoding import Values
 
 Floats = NDArray[np.float64]
-Weights = dict[str, NDArray[np.float32]]
 
 
 def draw(
     grid: Grid,
     net: Net,
-    context: Context,
-    settings: NDArray[np.float32],
-    own: NDArray[np.int64],
-    where: Floats,
-    alone: NDArray[np.bool_],
+    asked: Asked,
     n: int,
+    *,
     keys: NDArray[np.uint64],
     first: int | NDArray[np.int64],
     limits: Limits | None,
 ) -> tuple[Values, Floats]:
-    """`n` draws for each entry of `context` (len(context), n, d), and their log densities (len(context), n)."""
-    out = np.empty((len(context), n, grid.n_features))
-    log_density = np.zeros((len(context), n))
+    """`n` draws for each query asked for (queries, n, d), and their log densities (queries, n)."""
+    query = asked.own.values
+    out = np.empty((len(query), n, grid.n_features))
+    log_density = np.zeros((len(query), n))
     if out.size == 0:
         return out, log_density
-    stuck = context.frozen | (grid.size - alone == 0)
-    on_grid = grid.holds(context.query, own)
-    asked = _Asked(context.query, settings, stuck, own, where.astype(np.float32), alone, on_grid, keys)
-    bounds = None if limits is None else bounds_of(grid, limits, context.query, stuck)
-    rules = None if limits is None else rules_of(limits, context.query)
-    cells = _cells(grid)
+    bounds = None if limits is None else bounds_of(grid, limits, query, asked.stuck)
+    rules = None if limits is None else rules_of(limits, query)
+    cells, queries = _cells(grid), _Queries.of(asked, keys)
     start = np.broadcast_to(first, len(out)).astype(np.uint64)
 
     def work(low: int, high: int) -> None:
-        _draw(low, high, cells, net, asked, bounds, rules, start, out, log_density)
+        _draw(low, high, cells, net, queries, bounds, rules, start, out, log_density)
 
     in_threads(work, len(out))
     return out, log_density
 
 
-def score(
-    grid: Grid,
-    net: Net,
-    settings: NDArray[np.float32],
-    own: NDArray[np.int64],
-    own_where: Floats,
-    alone: NDArray[np.bool_],
-    stuck: NDArray[np.bool_],
-    cell: NDArray[np.int64],
-    where: Floats,
-    kept: NDArray[np.bool_],
-) -> Floats:
+def score(grid: Grid, net: Net, asked: Asked, answers: Located, kept: NDArray[np.bool_]) -> Floats:
     """The log probability of the states of given rows (n,): the sampler's arithmetic, so the two agree."""
-    out = np.zeros(len(own))
-    if len(own):
-        asked = _Asked(where, settings, stuck, own, own_where.astype(np.float32), alone, kept, np.zeros(0, np.uint64))
-        cells, places = _cells(grid), where.astype(np.float32)
-        in_threads(lambda low, high: _score(low, high, cells, net, asked, cell, places, kept, out), len(out), least=512)
+    out = np.zeros(len(kept))
+    if len(out):
+        cells, queries = _cells(grid), _Queries.of(asked, np.zeros(0, np.uint64))
+        cell, places = answers.cell, answers.where.astype(np.float32)
+        in_threads(
+            lambda low, high: _score(low, high, cells, net, queries, cell, places, kept, out), len(out), least=512
+        )
     return out
 
 
@@ -153,7 +138,7 @@ class Net(NamedTuple):
         )
 
 
-class _Asked(NamedTuple):
+class _Queries(NamedTuple):
     """The queries: values, settings, what can't change, own cell, place in it, and whether it is all of that cell."""
 
     query: Any
@@ -164,6 +149,13 @@ class _Asked(NamedTuple):
     alone: Any
     on_grid: Any
     keys: Any
+
+    @classmethod
+    def of(cls, asked: Asked, keys: NDArray[np.uint64]) -> _Queries:
+        """What the kernels read of the queries; keys are needed to draw only."""
+        own = asked.own
+        place = own.where.astype(np.float32)
+        return cls(own.values, asked.settings, asked.stuck, own.cell, place, own.alone, own.exact, keys)
 
 
 def _cells(grid: Grid) -> _Cells:

@@ -1,0 +1,197 @@
+"""The three questions to a model: explain, sample, log_density."""
+
+from __future__ import annotations
+
+__all__ = ["explain", "log_density", "sample"]
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dicoflex.answers.check import Check, check_labels
+from dicoflex.answers.counterfactuals import Counterfactuals
+from dicoflex.answers.draws import Draws, Terms, draw
+from dicoflex.answers.numbering import index_of
+from dicoflex.answers.query import Query
+from dicoflex.answers.selection import ranges_of, select
+from dicoflex.answers.shortfall import shortfall, why_none
+from dicoflex.errors import QueryError
+from dicoflex.generators.base import Context
+from dicoflex.model import Model
+from dicoflex.request import Request
+from dicoflex.table.encoding import Kept
+from dicoflex.values import differ
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+CANDIDATES = 100
+CHECK_ROUNDS = 5
+UNLIKELY = 0.05
+
+
+def explain(model: Model, rows: pd.DataFrame, request: Request, *, check: Check | None = None) -> Counterfactuals:
+    """Up to `n` counterfactuals for every row: different from each other, close, and likely.
+
+    check: a callable that labels rows; only rows that it gives the target are returned, drawing up to five rounds.
+    """
+    query = Query.make(model, rows, request, check)
+    terms = _terms(model, query, filtered=True)
+    draws = _candidates(model, query, query.answerable(), terms)
+    refused = np.zeros(len(query), dtype=np.int64)
+    if check is not None:
+        draws, refused = _confirm(model, query, draws, terms, check)
+    chosen = draws.take(_choose(model, query, draws))
+    return _result(model, query, chosen, refused, checked=check is not None)
+
+
+def sample(model: Model, rows: pd.DataFrame, request: Request, *, filtered: bool = True) -> pd.DataFrame:
+    """Exactly `n` draws for every row, as they come: the layout of `Counterfactuals.frame`, nothing selected.
+
+    filtered: leave out draws that the stand-in doubts, and the least likely 5 % of a row's draws.
+    """
+    query = Query.make(model, rows, request)
+    query.refuse_unanswerable()
+    terms = _terms(model, query, filtered=filtered)
+    draws = draw(model.generator, model.encoding, query.context, query.keys, request.n, terms)
+    without = np.flatnonzero(np.bincount(draws.query, minlength=len(query)) == 0)
+    if len(without):
+        raise QueryError(why_none(model, query, int(without[0])))
+    return _frame(model, query, draws, differ(draws.values, query.context.query[draws.query]))
+
+
+def log_density(model: Model, rows: pd.DataFrame, answers: pd.DataFrame, request: Request) -> Floats:
+    """The log density of each row of `answers` given the row of `rows` at the same place, or the only one."""
+    context = Query.make(model, rows, request).context
+    values = model.encoding.encode(answers)
+    if len(context) == 1:
+        context = context.repeat(len(values))
+    if len(context) != len(values):
+        raise QueryError(f"rows has {len(context)} entries and counterfactuals {len(values)}; give as many, or one row")
+    return model.generator.log_prob(context, values)
+
+
+def _terms(model: Model, query: Query, *, filtered: bool) -> Terms:
+    """What draws must be: with `filtered`, likely, and as sure as asked for or surer than not."""
+    sure = query.context.confidence
+    return Terms(
+        stand_in=model.stand_in if filtered else None,
+        least_probability=sure if model.has_confidence else np.maximum(sure, 0.5),
+        unlikely=UNLIKELY if filtered else 0.0,
+        training_keys=model.training_keys if query.request.novel else None,
+        limits=query.limits,
+        scored=filtered,
+    )
+
+
+def _candidates(model: Model, query: Query, which: Ints, terms: Terms, again: int = 0) -> Draws:
+    """Distinct, undoubted draws to choose from, for the queries `which`; `again` counts the calls for them."""
+    wanted = 4 * query.request.n
+    keys = query.keys[which] + np.uint64(again)
+    found = draw(
+        model.generator, model.encoding, query.context.take(which), keys, max(CANDIDATES, wanted), terms.take(which),
+        enough=max(CANDIDATES // 2, wanted),
+    )  # fmt: skip
+    return found.of(which)
+
+
+def _confirm(model: Model, query: Query, draws: Draws, terms: Terms, check: Check) -> tuple[Draws, Ints]:
+    """Draws that `check` confirms, and how many it refused; short queries get further rounds with fresh keys."""
+    kept, refused = [], np.zeros(len(query), dtype=np.int64)
+    labels = model.classes.astype(object)
+    for round_number in range(CHECK_ROUNDS):
+        shown = _frame(model, query, draws, differ(draws.values, query.context.query[draws.query]))
+        found = check_labels(check, shown.reset_index(drop=True), model.labels)
+        good = found == np.asarray(labels[query.context.target[draws.query]])
+        np.add.at(refused, draws.query[~good], 1)
+        kept.append(draws.take(np.flatnonzero(good)))
+        have = np.bincount(np.concatenate([k.query for k in kept]), minlength=len(query))
+        short = np.flatnonzero((have < query.request.n) & query.feasible)
+        if len(short) == 0 or round_number == CHECK_ROUNDS - 1:
+            break
+        draws = _candidates(model, query, short, terms, round_number + 1)
+    return Draws.join(kept).without_repeats(), refused
+
+
+def _choose(model: Model, query: Query, draws: Draws) -> Ints:
+    """The positions of the draws to answer with, query by query, best first."""
+    ranges = ranges_of(model.schema)
+    order = np.argsort(draws.query, kind="stable")
+    edges = np.searchsorted(draws.query[order], np.arange(len(query) + 1))
+    chosen = []
+    for i in range(len(query)):
+        mine = order[edges[i] : edges[i + 1]]
+        own, candidates = query.context.query[i], draws.values[mine]
+        effort = query.cost(candidates, own)
+        best = select(ranges, own, candidates, draws.log_density[mine], query.request.n, effort=effort)
+        chosen.append(mine[best])
+    return np.concatenate(chosen)
+
+
+def _frame(model: Model, query: Query, draws: Draws, changed: NDArray[np.bool_]) -> pd.DataFrame:
+    """The draws as a frame; frozen values and kept numbers are the rows' own, bit for bit, whatever the limits."""
+    # A level's code is all that there is to it, but a frozen one is still the row's own object.
+    kept = query.frozen | ~model.encoding.is_exact(query.context.query)
+    index = index_of(query.frame.index, draws.query)
+    own = Kept(query.frame, draws.query, ~changed & kept[draws.query])
+    return model.encoding.decode(draws.values, index, kept=own)
+
+
+def _result(model: Model, query: Query, draws: Draws, refused: Ints, *, checked: bool) -> Counterfactuals:
+    own = query.context.query[draws.query]
+    changed = differ(draws.values, own)
+    frame = _frame(model, query, draws, changed)
+    got = np.bincount(draws.query, minlength=len(query))
+    short = shortfall(model, query, got, refused, rounds=CHECK_ROUNDS)
+    return Counterfactuals(
+        queries=query.frame,
+        frame=frame,
+        info=_info(model, query, draws, changed, frame.index, checked=checked),
+        positions=draws.query,
+        shortfall=short.table,
+        short=short.positions,
+        schema=model.schema,
+        request=query.request,
+        targets=[model.labels[i] for i in query.context.target],
+        model=model.fingerprint,
+        changed=changed,
+        density=_Densities(model, query.context) if len(model.schema) == 2 else None,
+    )
+
+
+def _info(
+    model: Model, query: Query, draws: Draws, changed: NDArray[np.bool_], index: pd.Index, *, checked: bool
+) -> pd.DataFrame:
+    """What is known of each answer."""
+    own, n = query.context.query[draws.query], len(draws.values)
+    before, after = model.encoding.standardise(own), model.encoding.standardise(draws.values)
+    columns = {
+        "target": model.classes[query.context.target[draws.query]],
+        "log_density": draws.log_density,
+        "n_changed": changed.sum(axis=1),
+        "proximity": np.sqrt(((before - after) ** 2).sum(axis=1)),
+        "probability": draws.probability,
+        "valid": pd.arrays.BooleanArray(np.full(n, checked), np.full(n, not checked)),
+    }
+    cost = query.cost(draws.values, own)
+    return pd.DataFrame(columns if cost is None else {**columns, "cost": cost}, index=index)
+
+
+@dataclass(frozen=True)
+class _Densities:
+    """For a query's position, the log density of rows as its counterfactuals."""
+
+    model: Model
+    context: Context
+
+    def __call__(self, position: int) -> Callable[[pd.DataFrame], Floats]:
+        return partial(self._log_density, position)
+
+    def _log_density(self, position: int, rows: pd.DataFrame) -> Floats:
+        values = self.model.encoding.encode(rows)
+        context = self.context.take(slice(position, position + 1)).repeat(len(values))
+        return self.model.generator.log_prob(context, values)

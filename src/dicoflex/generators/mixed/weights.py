@@ -1,0 +1,81 @@
+"""The default density's settings, its weights as arrays, and what a query is to them."""
+
+from __future__ import annotations
+
+__all__ = ["Asked", "MixedConfig", "Weights", "n_settings", "settings_of", "shapes"]
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from dicoflex.generators.base import Context, GeneratorConfig
+from dicoflex.generators.mixed.cells import Grid, Located
+
+Floats = NDArray[np.float64]
+Weights = dict[str, NDArray[np.float32]]
+
+
+class MixedConfig(GeneratorConfig):
+    """Sizes of the density: `hidden` units see query and prefix, `head` units per feature shape its factor."""
+
+    hidden: int = Field(default=96, ge=1)
+    head: int = Field(default=32, ge=1)
+    max_cells: int = Field(default=96, ge=2)
+    exponents: tuple[float, ...] = (0.01, 0.08, 0.25, 1.0, 2.0)
+    confidences: tuple[float, ...] = (0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
+
+
+class Asked(NamedTuple):
+    """Queries as the density sees them: where they lie among the cells, their settings, and what can't change."""
+
+    own: Located
+    settings: NDArray[np.float32]
+    stuck: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, grid: Grid, config: MixedConfig, n_classes: int, context: Context) -> Asked:
+        """What a context says, looked up once."""
+        own = grid.locate(context.query)
+        return cls(own, settings_of(config, n_classes, context), context.frozen | (own.n_others == 0))
+
+
+def n_settings(n_features: int, n_classes: int, config: MixedConfig) -> int:
+    """How many numbers tell everything but the query."""
+    return n_features + n_classes + len(config.exponents) + len(config.confidences)
+
+
+def settings_of(config: MixedConfig, n_classes: int, context: Context) -> NDArray[np.float32]:
+    """Everything but the query as one row of weights: frozen, target, and where p and c lie among their knots."""
+    target = np.eye(n_classes)[context.target]
+    p = _knots(np.log(context.p), np.log(config.exponents))
+    confidence = _knots(context.confidence, config.confidences)
+    return np.concatenate([context.frozen, target, p, confidence], axis=1).astype(np.float32)
+
+
+def _knots(values: Floats, knots: Any) -> Floats:
+    """Each value as weights of the knots (n, knots): linear interpolation between its two neighbours."""
+    grid = np.asarray(knots, dtype=float)
+    at = np.interp(values, grid, np.arange(len(grid)))
+    return np.maximum(0.0, 1.0 - np.abs(at[:, None] - np.arange(len(grid))))
+
+
+def shapes(grid: Grid, n_classes: int, config: MixedConfig) -> dict[str, tuple[int, ...]]:
+    """The shape of every array of weights, by name."""
+    d, hidden, head = grid.n_features, config.hidden, config.head
+    wide, widest = int(grid.size[grid.wide].sum()), int(grid.size.max()) + 1
+    return {
+        "query": (grid.n_cells, hidden),
+        "query_slope": (wide, hidden),
+        "settings": (n_settings(d, n_classes, config), hidden),
+        "prefix": (grid.n_cells, hidden),
+        "prefix_slope": (wide, hidden),
+        "prefix_kept": (d, hidden),
+        "inner": (d, hidden, head),
+        "inner_bias": (d, head),
+        "outer": (d, head, widest),
+        "outer_bias": (d, widest),
+        "trunk.weight": (hidden, hidden),
+        "trunk.bias": (hidden,),
+    }

@@ -1,0 +1,164 @@
+"""From a frame and its labels to a model."""
+
+from __future__ import annotations
+
+__all__ = ["Learned", "Plan", "learn_model"]
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+
+from dicoflex.errors import SchemaError, SettingError, named
+from dicoflex.generators.base import Table
+from dicoflex.learning.black_box import agreed, wrapped
+from dicoflex.learning.config import FitSettings
+from dicoflex.learning.judged import fit_judged
+from dicoflex.learning.labels import read_labels
+from dicoflex.learning.plain import fit_plain
+from dicoflex.learning.steps import Fitted, Task
+from dicoflex.learning.training import pick_device
+from dicoflex.model import Confidence, Model, classes_of
+from dicoflex.runtime.progress import Progress
+from dicoflex.runtime.randomness import seed_of
+from dicoflex.table.inference import check_frame
+from dicoflex.table.schema import Schema
+from dicoflex.table.survey import Rows, take_rows
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How to fit, besides the rows: schema (None: inferred), masks to train for, settings, seed, device, progress."""
+
+    settings: FitSettings
+    schema: Schema | None
+    masks: Sequence[Sequence[Any]] | None
+    seed: int
+    device: torch.device
+    progress: Progress
+
+    @classmethod
+    def of(
+        cls,
+        settings: FitSettings,
+        *,
+        schema: Schema | None = None,
+        masks: Sequence[Sequence[Any]] | None = None,
+        random_state: Any = None,
+        device: Any = "auto",
+        verbose: bool | None = None,
+    ) -> Plan:
+        """A plan from the explainer's own words."""
+        return cls(settings, schema, masks, seed_of(random_state), pick_device(device), Progress(verbose))
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A model, and the losses of every epoch by stage."""
+
+    model: Model
+    history: list[dict[str, float]]
+
+
+def learn_model(
+    X: pd.DataFrame,
+    y: Any,
+    plan: Plan,
+    *,
+    predict_proba: Callable[[pd.DataFrame], Any] | None = None,
+    classes: Sequence[Any] | None = None,
+) -> Learned:
+    """The model of rows and the labels that the black box gave them; everything is checked before any work starts."""
+    started = time.monotonic()
+    schema = _schema(X, plan.schema)
+    labels, names = read_labels(y, len(X))
+    masks = _mask_set(schema, plan.masks)
+    rows = take_rows(X, schema, labels, most=plan.settings.fit.most_rows, seed=plan.seed)
+    black_box = wrapped(predict_proba, classes, names, rows.encoding)
+    probabilities = None if black_box is None else agreed(black_box, rows.values, rows.labels, names)
+    sure = None if probabilities is None else probabilities[np.arange(len(rows.labels)), rows.labels]
+    table = Table(rows.encoding, rows.values, rows.labels, len(names), sure)
+    task = Task(table, plan.settings, masks, plan.seed, plan.device, plan.progress, black_box, probabilities)
+    fitted = fit_judged(task) if plan.settings.generator.is_judged else fit_plain(task)
+    facts = {**fitted.facts, "rows": len(X), **_facts(task, fitted, time.monotonic() - started)}
+    return Learned(_model(task, fitted, rows, names, facts), _history(fitted))
+
+
+def _model(task: Task, fitted: Fitted, rows: Rows, names: list[Any], facts: dict[str, Any]) -> Model:
+    has_confidence = task.black_box is not None and task.settings.generator.is_judged
+    return Model(
+        encoding=rows.encoding,
+        classes=classes_of(names),
+        generator=fitted.generator,
+        stand_in=fitted.stand_in,
+        confidence=fitted.confidence,
+        exponents=task.config.exponents,
+        has_confidence=has_confidence,
+        training_keys=rows.known,
+        report=facts | {"confidence": _confidences(names, fitted.confidence) if has_confidence else {}},
+    )
+
+
+def _facts(task: Task, fitted: Fitted, seconds: float) -> dict[str, Any]:
+    """What a fit found out, besides what its way found out."""
+    black_box, last = task.black_box, fitted.histories[-1].best
+    return {
+        "rows_used": len(task.table.values),
+        "seconds": round(seconds, 2),
+        "black_box_calls": 0 if black_box is None else black_box.calls,
+        "black_box_rows": 0 if black_box is None else black_box.rows,
+        "training_ended": fitted.histories[0].stopped,
+        # There is none where training was stopped before its first epoch ended.
+        "held_out_loss": last if np.isfinite(last) else None,
+    }
+
+
+def _confidences(names: list[Any], sure: Confidence) -> dict[str, dict[str, float]]:
+    rows = zip(names, sure.default, sure.highest, strict=True)
+    return {str(label): {"default": round(float(d), 4), "highest": round(float(h), 4)} for label, d, h in rows}
+
+
+def _history(fitted: Fitted) -> list[dict[str, float]]:
+    return [{"stage": i, **epoch} for i, history in enumerate(fitted.histories) for epoch in history.epochs]
+
+
+def _schema(X: pd.DataFrame, given: Schema | None) -> Schema:
+    """The schema to fit by: the given one, which must have the columns of `X`, or what `X` shows."""
+    if given is None:
+        return Schema.infer(X)
+    if not isinstance(given, Schema):
+        raise SettingError(f"schema must be a Schema, got {type(given).__name__}; make one with Schema.infer")
+    check_frame(X)
+    lacking = [name for name in given.names if name not in X.columns]
+    extra = [name for name in X.columns if name not in given.names]
+    if lacking or extra:
+        what = f"X lacks the column {lacking[0]!r}" if lacking else f"X has the column {extra[0]!r} besides those"
+        raise SchemaError(f"{what} of the schema; give the schema of these rows, Schema.infer(X), or leave it out")
+    return given
+
+
+def _mask_set(schema: Schema, masks: Sequence[Sequence[Any]] | None) -> NDArray[np.bool_] | None:
+    """The masks to train for, one row each over the features."""
+    if masks is None:
+        return None
+    if len(masks) == 0:
+        raise SettingError("masks is empty; give lists of features, or None for any subset")
+    return np.stack([_mask(schema, mask) for mask in masks])
+
+
+def _mask(schema: Schema, names: Any) -> NDArray[np.bool_]:
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise SettingError(f"masks must be lists of features, got {names!r} among them; write masks=[[{names!r}]]")
+    known = list(names)
+    for name in known:
+        if name not in schema.names:
+            raise SettingError(f"masks: {named('feature', name, schema.names)}")
+    mask = schema.mask(known)
+    if mask.all():
+        raise SettingError(f"the mask {known} freezes every feature, so nothing could change; leave one out")
+    return mask

@@ -1,0 +1,163 @@
+"""What was learned: all that a model file holds, and all that an answer needs."""
+
+from __future__ import annotations
+
+__all__ = ["Confidence", "Model", "classes_of"]
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dicoflex import model_file, stand_in
+from dicoflex.errors import ModelFileError, named
+from dicoflex.generators import GENERATORS
+from dicoflex.generators.base import Generator
+from dicoflex.stand_in import StandIn
+from dicoflex.table.encoding import Encoding
+from dicoflex.table.schema import Schema
+from dicoflex.values import plain
+
+Floats = NDArray[np.float64]
+Arrays = dict[str, NDArray[Any]]
+# The names that files have for the fields of `Confidence`.
+CONFIDENCE_ARRAYS = {"lowest": "lowest", "highest": "highest", "default": "usual"}
+
+
+@dataclass(frozen=True)
+class Confidence:
+    """How sure the black box should be of an answer, per class: the range that was trained, and what is usual."""
+
+    lowest: Floats
+    highest: Floats
+    default: Floats
+
+    @classmethod
+    def same(cls, n_classes: int, value: float = 0.0) -> Confidence:
+        """One confidence for all: where the black box gave labels alone."""
+        all_ = np.full(n_classes, value)
+        return cls(all_, all_, all_)
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """What a model file holds; it answers without an estimator around it.
+
+    encoding: the table's features and how frames become values. classes: the sorted labels. generator: the density.
+    stand_in: the small copy of the black box. confidence: what can be asked for, per class. exponents: the trained p.
+    has_confidence: whether a confidence can be asked for. training_keys: sorted hashes of the training rows. report:
+    what `fit` found out, ready for JSON.
+    """
+
+    encoding: Encoding
+    classes: NDArray[Any]
+    generator: Generator
+    stand_in: StandIn
+    confidence: Confidence
+    exponents: tuple[float, ...]
+    has_confidence: bool
+    training_keys: NDArray[np.uint64]
+    report: dict[str, Any]
+
+    @property
+    def schema(self) -> Schema:
+        """The features of the training rows."""
+        return self.encoding.schema
+
+    @property
+    def labels(self) -> list[Any]:
+        """The classes as plain values."""
+        return [plain(label) for label in self.classes]
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A short name for exactly this model."""
+        return model_file.fingerprint(*self.content())
+
+    def with_facts(self, **facts: Any) -> Model:
+        """The same model with more to report, and so another fingerprint."""
+        return replace(self, report=self.report | facts)
+
+    # -- files --------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model file."""
+        model_file.write(path, *self.content())
+
+    def content(self) -> tuple[dict[str, Any], Arrays]:
+        """The header and the arrays of the model's file."""
+        header = {
+            "generator": self.generator.name,
+            "generator_config": self.generator.config.model_dump(mode="json"),
+            "encoding": self.encoding.state(),
+            "classes": self.labels,
+            "exponents": list(self.exponents),
+            "has_confidence": self.has_confidence,
+            "stand_in": self.stand_in.kind,
+            "report": self.report,
+        }
+        arrays = {f"generator.{k}": v for k, v in self.generator.state().items()}
+        arrays |= {f"stand_in.{k}": v for k, v in self.stand_in.arrays().items()}
+        arrays |= {f"confidence.{theirs}": getattr(self.confidence, ours) for ours, theirs in CONFIDENCE_ARRAYS.items()}
+        arrays["known"] = self.training_keys
+        return header, arrays
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """The model that a file holds; one that is damaged, altered or no model file is a `ModelFileError`."""
+        header, arrays = model_file.read(path)
+        try:
+            model = cls.from_content(header, arrays)
+        except ModelFileError:
+            raise
+        except (KeyError, TypeError, AttributeError, IndexError, ValueError, RuntimeError) as error:
+            raise ModelFileError(
+                f"{path}: the header does not describe a model ({error}); save the model again"
+            ) from None
+        # It was checked while reading; to take it again would hash all arrays twice.
+        model.__dict__["fingerprint"] = header["fingerprint"]
+        return model
+
+    @classmethod
+    def from_content(cls, header: dict[str, Any], arrays: Arrays) -> Self:
+        """The model whose file has this header and these arrays."""
+        encoding = Encoding.from_state(header["encoding"])
+        names, exponents = header["classes"], tuple(header["exponents"])
+        if header["generator"] not in GENERATORS:
+            raise ModelFileError(named("generator", header["generator"], GENERATORS))
+        kind = GENERATORS[header["generator"]]
+        config = kind.Config(**header["generator_config"])
+        confidence = Confidence(**{k: arrays[f"confidence.{name}"] for k, name in CONFIDENCE_ARRAYS.items()})
+        _check_shapes(encoding, len(names), confidence, arrays["known"])
+        return cls(
+            encoding=encoding,
+            classes=classes_of(names),
+            generator=kind.restore(encoding, len(names), config, _under("generator", arrays)),
+            stand_in=stand_in.restore(header["stand_in"], encoding, len(names), _under("stand_in", arrays)),
+            confidence=confidence,
+            exponents=exponents,
+            has_confidence=header["has_confidence"],
+            training_keys=arrays["known"],
+            report=dict(header["report"]),
+        )
+
+
+def classes_of(names: Sequence[Any]) -> NDArray[Any]:
+    """Labels as an array that keeps their types."""
+    return np.asarray(names, dtype=None if len({type(name) for name in names}) == 1 else object)
+
+
+def _under(prefix: str, arrays: Arrays) -> Arrays:
+    return {k.removeprefix(f"{prefix}."): v for k, v in arrays.items() if k.startswith(f"{prefix}.")}
+
+
+def _check_shapes(encoding: Encoding, n_classes: int, sure: Confidence, keys: NDArray[np.uint64]) -> None:
+    """Refuse arrays beside the generator's and the stand-in's own that don't fit the header."""
+    fine = {encoding.mean.shape, encoding.scale.shape} == {(len(encoding.schema),)}
+    fine &= {array.shape for array in (sure.lowest, sure.highest, sure.default)} == {(n_classes,)}
+    if not fine or keys.ndim != 1 or keys.dtype != np.uint64:
+        raise ModelFileError("the model file's arrays do not fit its header; it is damaged: save the model again")

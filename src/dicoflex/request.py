@@ -1,0 +1,114 @@
+"""One question, as asked: what the answers should be, in a form that can be checked once, stored, sent and repeated."""
+
+from __future__ import annotations
+
+__all__ = ["Request"]
+
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from dicoflex.constraints import Constraints
+from dicoflex.errors import QueryError
+from dicoflex.runtime.randomness import seed_of
+from dicoflex.values import is_number, plain
+
+Label = bool | int | float | str
+NOTHING = Constraints()
+
+
+class Request(BaseModel):
+    """What is asked of a model, besides the rows.
+
+    target: a label, one label per row, or None for the other class of two. n: how many answers per row. p: how few
+    features should change; None leaves it to the model. frozen: features that may not change. constraints: what else
+    an answer must obey. confidence: how sure the black box should be; None is the trained default. novel: no exact
+    copy of a training row. seed: the same one gives the same answers; None draws one.
+
+    >>> Request.of(target="yes", n=3, frozen=["age"]).model_dump(exclude_defaults=True)
+    {'target': 'yes', 'n': 3, 'frozen': ('age',)}
+    >>> Request.model_validate_json('{"n": 2, "constraints": {"max_changes": 1}}').constraints.max_changes
+    1
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    target: Label | tuple[Label, ...] | None = None
+    n: int = Field(default=10, ge=1)
+    p: float | None = None
+    frozen: tuple[int | str, ...] = ()
+    constraints: Constraints = NOTHING
+    confidence: float | None = Field(default=None, ge=0, le=1)
+    novel: bool = False
+    seed: int | None = Field(default=None, ge=0)
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        target: Any = None,
+        n: Any = 10,
+        p: Any = None,
+        frozen: Any = (),
+        constraints: Any = None,
+        confidence: Any = None,
+        novel: bool = False,
+        random_state: Any = None,
+    ) -> Request:
+        """The request that the arguments of `explain` and `sample` state; a `QueryError` names one that is wrong."""
+        return cls.model_construct(
+            target=_target(target),
+            n=_count(n),
+            p=_number(p, "p"),
+            frozen=_names(frozen),
+            constraints=_constraints(constraints),
+            confidence=_number(confidence, "confidence"),
+            novel=novel,
+            seed=seed_of(random_state),
+        )
+
+    def targets(self, n_rows: int) -> list[Any]:
+        """The label asked for by each row; what was asked for as one label is asked for by all."""
+        if not isinstance(self.target, tuple):
+            return [self.target] * n_rows
+        if len(self.target) != n_rows:
+            raise QueryError(f"target has {len(self.target)} labels for {n_rows} rows; give one, or one per row")
+        return list(self.target)
+
+
+def _target(given: Any) -> Any:
+    if given is None or np.isscalar(given):
+        return plain(given)
+    labels = [plain(label) for label in np.asarray(given, dtype=object).ravel()]
+    return tuple(label if isinstance(label, Hashable) else repr(label) for label in labels)
+
+
+def _count(n: Any) -> int:
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+        raise QueryError(f"n must be a whole number of at least 1, got {n!r}")
+    return int(n)
+
+
+def _number(value: Any, name: str) -> float | None:
+    if value is None or is_number(value):
+        return None if value is None else float(value)
+    rule = "must lie between 0 and 1" if name == "confidence" else "must lie in the trained range, and be a number"
+    raise QueryError(f"{name} {rule}, got {value!r}")
+
+
+def _names(frozen: Any) -> tuple[Any, ...]:
+    if isinstance(frozen, str) or not isinstance(frozen, Iterable):
+        raise QueryError(f"frozen must be a list of features, got {frozen!r}; write frozen=[{frozen!r}]")
+    return tuple(dict.fromkeys(plain(name) for name in frozen))
+
+
+def _constraints(given: Any) -> Constraints:
+    if given is None:
+        return NOTHING
+    if isinstance(given, Constraints):
+        return given
+    if isinstance(given, Mapping):
+        return Constraints(**given)
+    raise QueryError(f"constraints must be Constraints(...) or a dict of its fields, got {type(given).__name__}")

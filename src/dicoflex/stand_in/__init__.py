@@ -1,0 +1,54 @@
+"""A small copy of the black box, kept as plain arrays in the model file: the stand-in.
+
+Two kinds compete while learning: a multilayer perceptron and boosted trees. The one that agrees better with the black
+box on held-out rows is kept.
+"""
+
+from __future__ import annotations
+
+__all__ = ["BLOCK", "Forest", "Perceptron", "StandIn", "restore"]
+
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dicoflex.errors import ModelFileError
+from dicoflex.stand_in.perceptron import Perceptron
+from dicoflex.stand_in.trees import Forest
+from dicoflex.table.encoding import Encoding, Values
+
+BLOCK = 256
+Floats = NDArray[np.float64]
+Arrays = dict[str, NDArray[Any]]
+KINDS: dict[str, Any] = {Perceptron.kind: Perceptron, Forest.kind: Forest}
+
+
+class StandIn(Protocol):
+    """What the library asks of a stand-in."""
+
+    kind: ClassVar[str]
+
+    def probabilities(self, values: Values, *, each: int = 1) -> Floats:
+        """Probabilities of the classes for encoded rows (n, classes).
+
+        Rows may be worked on `each` at a time, from the first on: with as many rows per query, a row's answer can't
+        depend on other queries, to the last bit.
+        """
+
+    def arrays(self) -> Arrays:
+        """All that `restore` needs."""
+
+
+def restore(kind: str, encoding: Encoding, n_classes: int, arrays: Arrays) -> StandIn:
+    """The stand-in that `arrays` was taken from; arrays that are absent or don't fit are a `ModelFileError`."""
+    if kind not in KINDS:
+        raise ModelFileError(f"the model file has a stand-in of unknown kind {kind!r}")
+    try:
+        model: StandIn = KINDS[kind].from_arrays(encoding, arrays)
+        shape = model.probabilities(np.zeros((1, len(encoding.schema)))).shape
+    except (KeyError, ValueError) as error:
+        raise ModelFileError(f"the model file's stand-in is damaged: {error}") from None
+    if shape != (1, n_classes):
+        raise ModelFileError("the model file's stand-in has another number of classes than its header")
+    return model

@@ -1,0 +1,106 @@
+"""A multilayer perceptron on the one-hot table, as arrays: it follows smooth black boxes."""
+
+from __future__ import annotations
+
+__all__ = ["BOUND", "Perceptron"]
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from dicoflex.runtime.threads import in_threads
+from dicoflex.table.encoding import Encoding, Values
+
+BOUND = 10.0
+"""Standardised numbers are held within ten deviations: one absurd value must not swamp the others."""
+THREADED = 2048
+Floats = NDArray[np.float64]
+Arrays = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Perceptron:
+    """Two hidden layers of rectifiers on the one-hot table."""
+
+    kind: ClassVar[str] = "mlp"
+    encoding: Encoding
+    layers: list[tuple[NDArray[np.float32], NDArray[np.float32]]]
+
+    def probabilities(self, values: Values, *, each: int = 1) -> Floats:
+        """Softmax of the last layer, by matrix products of `each` rows."""
+        encoding = self.encoding
+        numbers, codes = encoding.number_feature, encoding.code_feature
+        scaling = encoding.mean[numbers], encoding.scale[numbers]
+        weights = tuple(array for layer in self.layers for array in layer)
+        out = np.empty((len(values), len(self.layers[-1][1])))
+
+        def work(low: int, high: int) -> None:
+            _forward(low, high, each, values, numbers, *scaling, codes, *encoding.places, *weights, out)
+
+        in_threads(work, -(-len(values) // each), least=max(1, THREADED // each))
+        return out
+
+    def arrays(self) -> Arrays:
+        """Weights and biases by layer."""
+        return {
+            f"{name}{i}": layer[j] for i, layer in enumerate(self.layers) for j, name in enumerate(("weight", "bias"))
+        }
+
+    @classmethod
+    def from_arrays(cls, encoding: Encoding, arrays: Arrays) -> Perceptron:
+        """The perceptron with these weights."""
+        layers = [(arrays[f"weight{i}"], arrays[f"bias{i}"]) for i in range(3)]
+        width = encoding.n_reals
+        for weight, bias in layers:
+            fits = weight.ndim == 2 and weight.shape == (width, *bias.shape)
+            if not fits or weight.dtype != np.float32 or bias.dtype != np.float32:
+                raise ValueError("its layers do not fit the schema or each other")
+            width = bias.size
+        return cls(encoding, layers)
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _forward(  # type: ignore[no-untyped-def]
+    low, high, each, values, numbers, mean, scale, codes, number_at, level_at, is_pair, w0, b0, w1, b1, w2, b2, out
+):
+    """The network on blocks low to high of `each` rows; the one-hot table, nearly all zeros, is never made."""
+    first, second = np.empty((each, len(b0)), dtype=np.float32), np.empty((each, len(b1)), dtype=np.float32)
+    last = np.empty((each, len(b2)), dtype=np.float32)
+    bound, zero = np.float32(BOUND), np.float32(0.0)
+    for start in range(low * each, min(high * each, len(out)), each):
+        n = min(each, len(out) - start)
+        for r in range(n):
+            i = start + r
+            for k in range(len(b0)):
+                first[r, k] = b0[k]
+            for c in range(len(numbers)):
+                x = np.float32((values[i, numbers[c]] - mean[c]) / scale[c])
+                x = zero if np.isnan(x) else min(max(x, -bound), bound)
+                at = number_at[c]
+                for k in range(len(b0)):
+                    first[r, k] += x * w0[at, k]
+            for c in range(len(codes)):
+                code = values[i, codes[c]]
+                at = level_at[c] + (np.int64(np.isnan(code)) if is_pair[c] else np.int64(code))
+                for k in range(len(b0)):
+                    first[r, k] += w0[at, k]
+            for k in range(len(b0)):
+                first[r, k] = max(first[r, k], zero)
+        np.dot(first[:n], w1, second[:n])
+        for r in range(n):
+            for k in range(len(b1)):
+                second[r, k] = max(second[r, k] + b1[k], zero)
+        np.dot(second[:n], w2, last[:n])
+        for r in range(n):
+            top = last[r, 0] + b2[0]
+            for k in range(1, len(b2)):
+                top = max(top, last[r, k] + b2[k])
+            total = 0.0
+            for k in range(len(b2)):
+                out[start + r, k] = np.exp(np.float64(last[r, k] + b2[k]) - np.float64(top))
+                total += out[start + r, k]
+            for k in range(len(b2)):
+                out[start + r, k] /= total

@@ -1,0 +1,114 @@
+"""One column of a frame: the numbers and levels read from it, and arrays of its dtype to give them back in."""
+
+from __future__ import annotations
+
+__all__ = ["code_lookup", "column_dtype", "factorize", "few_numbers", "level_array", "read_numbers", "same_dtype"]
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dicoflex.errors import QueryError
+from dicoflex.table.feature import Feature, Level, dtype_of
+from dicoflex.table.reals import Values
+from dicoflex.values import plain, typed
+
+
+def few_numbers(feature: Feature, cells: list[Any]) -> list[float] | None:
+    least, greatest = feature.bounds
+    whole = feature.is_whole
+    for v in cells:
+        if not (type(v) is int or type(v) is float) or not least <= v <= greatest or (whole and v % 1):
+            return None
+    return cells
+
+
+def read_numbers(feature: Feature, column: pd.Series, absent: NDArray[np.bool_]) -> Values:
+    if absent.all():
+        return np.full(len(column), np.nan)
+    if not _holds_numbers(column):
+        text = f"column {feature.name!r} is {feature.kind} and holds values that are not numbers (dtype {column.dtype})"
+        raise QueryError(f"{text}; convert it with pd.to_numeric")
+    values: Values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    present = values[~absent]
+    if not np.isfinite(present).all():
+        raise QueryError(f"column {feature.name!r} holds infinite numbers; replace them")
+    if feature.is_whole and (np.mod(present, 1.0) != 0.0).any():
+        raise QueryError(f"column {feature.name!r} holds fractions, and training had whole numbers alone; round them")
+    least, greatest = feature.bounds
+    if present.min() < least or present.max() > greatest:
+        far = present.max() if present.max() > greatest else present.min()
+        raise QueryError(
+            f"column {feature.name!r} holds {far:.16g}, and its dtype in training, {feature.dtype}, holds "
+            f"{least:.16g} to {greatest:.16g}; replace it, or fit on a wider dtype"
+        )
+    return values
+
+
+NUMBER_OBJECTS = {"integer", "floating", "mixed-integer-float", "decimal", "boolean"}
+
+
+def _holds_numbers(column: pd.Series) -> bool:
+    """Whether the column is of numbers already; text that looks like one, and dates, are not."""
+    values = column.cat.categories if isinstance(column.dtype, pd.CategoricalDtype) else column
+    if values.dtype == object:
+        return pd.api.types.infer_dtype(values, skipna=True) in NUMBER_OBJECTS
+    return pd.api.types.is_numeric_dtype(values.dtype) and not pd.api.types.is_complex_dtype(values.dtype)
+
+
+def same_dtype(dtype: Any, other: Any) -> bool:
+    """Whether two dtypes are one; pandas holds unordered categories for equal in any order."""
+    if dtype is other:
+        return True
+    if not isinstance(dtype, pd.CategoricalDtype) or not isinstance(other, pd.CategoricalDtype):
+        return bool(dtype == other)
+    same = dtype.ordered == other.ordered and dtype.categories.dtype == other.categories.dtype
+    return same and list(map(typed, dtype.categories)) == list(map(typed, other.categories))
+
+
+def factorize(column: pd.Series) -> tuple[NDArray[Any], list[Any]]:
+    """Codes and plain distinct values; in object columns 1, 1.0 and True are told apart."""
+    if column.dtype == object:
+        cells = [plain(v) for v in column]
+        odd = [v for v in cells if not isinstance(v, Level)]
+        if odd:
+            return np.zeros(len(cells), dtype=np.int64), odd[:1]
+        table: dict[Any, int] = {}
+        keys = np.array([table.setdefault(typed(v), len(table)) for v in cells], dtype=np.int64)
+        return keys, [value for _, value in table]
+    keys, uniques = pd.factorize(column)
+    return keys, [plain(v) for v in uniques]
+
+
+def code_lookup(levels: tuple[Any, ...]) -> dict[Any, int]:
+    lookup: dict[Any, int] = {typed(value): code for code, value in enumerate(levels)}
+    for code, value in enumerate(levels):
+        if sum(value == other for other in levels) == 1:
+            lookup[("any", value)] = code
+    return lookup
+
+
+def column_dtype(feature: Feature) -> Any:
+    if feature.categories is None:
+        return dtype_of(feature.dtype)
+    inner = dtype_of(feature.categories_dtype or "object")
+    return pd.CategoricalDtype(pd.Index(list(feature.categories), dtype=inner), ordered=feature.ordered)
+
+
+def level_array(feature: Feature, dtype: Any) -> Any:
+    """The levels, and the missing value after them, as an array of the column's dtype to take codes from."""
+    values = [*feature.levels, None] if feature.missing else list(feature.levels)
+    if dtype == object:
+        array = np.empty(len(values), dtype=object)
+        array[:] = values
+        if feature.missing:
+            array[-1] = MISSING_OBJECTS[feature.missing_object]
+        return array
+    if isinstance(dtype, np.dtype):
+        return np.array([np.nan if v is None else v for v in values], dtype=dtype)
+    return pd.array(values, dtype=dtype)
+
+
+MISSING_OBJECTS = {"None": None, "nan": np.nan, "NA": pd.NA}

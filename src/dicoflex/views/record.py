@@ -1,0 +1,60 @@
+"""The record: everything about a result as nested dicts and lists, ready for JSON."""
+
+from __future__ import annotations
+
+__all__ = ["record", "settings"]
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dicoflex.values import jsonable
+from dicoflex.views.cards import Result, labels, rows
+
+
+def settings(result: Result) -> dict[str, Any]:
+    """What was asked for and by which model: enough to ask again."""
+    request = result.request
+    return {
+        "n": request.n,
+        "p": request.p,
+        "frozen": list(request.frozen),
+        "constraints": request.constraints.model_dump(mode="json"),
+        "confidence": request.confidence,
+        "random_state": request.seed,
+        "targets": list(result.targets),
+        "novel": request.novel,
+        "model": result.model,
+    }
+
+
+def record(result: Result, *, shortfall: pd.DataFrame, verdicts: pd.DataFrame) -> Any:
+    """Settings, queries with their answers, what was found too little of, and the verdicts of `verify`."""
+    names = labels(result.schema)
+    values = [dict(zip(names, row, strict=True)) for row in rows(result.queries)]
+    queries: list[dict[str, Any]] = [
+        {"row": label, "values": own, "counterfactuals": []}
+        for label, own in zip(result.queries.index, values, strict=True)
+    ]
+    for place, answer in zip(result.positions.tolist(), _answers(result, names), strict=True):
+        queries[place]["counterfactuals"].append(answer)
+    return jsonable(
+        {
+            "settings": settings(result),
+            "queries": queries,
+            "shortfall": shortfall.to_dict("records"),
+            "verdicts": verdicts.to_dict("records"),
+        }
+    )
+
+
+def _answers(result: Result, names: list[str]) -> Iterator[dict[str, Any]]:
+    before, after = rows(result.queries), rows(result.frame)
+    info = [dict(zip(map(str, result.info.columns), row, strict=True)) for row in rows(result.info)]
+    for i, cf in enumerate(result.frame.index.get_level_values("cf")):
+        old, new = before[result.positions[i]], after[i]
+        changed = np.flatnonzero(result.changed_cells[i])
+        changes = [{"feature": names[j], "before": old[j], "after": new[j]} for j in changed]
+        yield {"cf": cf, "values": dict(zip(names, new, strict=True)), "changes": changes, "info": info[i]}
