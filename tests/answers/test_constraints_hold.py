@@ -13,7 +13,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dicoflex import Constraints, DiCoFlex, Schema, explainer
+from dicoflex import Constraints, DiCoFlex, Schema
+from dicoflex.answers import explain as answering
 from dicoflex.answers.verification import verify
 from dicoflex.errors import ConstraintError, QueryError
 from dicoflex.generators import GENERATORS
@@ -41,7 +42,7 @@ Get = Callable[[str, str], tuple[DiCoFlex, pd.DataFrame, pd.DataFrame]]
 @pytest.fixture(autouse=True, scope="module")
 def few_candidates() -> Iterator[None]:
     """`explain` chooses from fewer, as densities that were hardly trained take many rounds for each."""
-    with mock.patch.object(explainer, "CANDIDATES", 16):
+    with mock.patch.object(answering, "CANDIDATES", 16):
         yield
 
 
@@ -486,7 +487,8 @@ def test_the_default_density_looks_ahead_to_what_a_rule_needs(rule: str, budget:
     model, _, pool = get("mixed", "applicants")
     raw = raw_draws(model, pool.reset_index(drop=True), Constraints(rules=[rule], max_changes=budget), n=20)
     own, obey = (
-        np.mean([LATE[rule](row) for row in rows_of(frame)]) for frame in (pool, model.model_.encoding.decode(raw.values))
+        np.mean([LATE[rule](row) for row in rows_of(frame)])
+        for frame in (pool, model.model_.encoding.decode(raw.values))
     )
     assert own < 0.85
     assert obey > 0.95

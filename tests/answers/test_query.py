@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -13,20 +14,28 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dicoflex import Constraints, DiCoFlex, Schema, explainer, load
-from dicoflex.answers.query import exponent, index_of, limited, numbers_within, wish
+from dicoflex import Constraints, DiCoFlex, Schema, load
+from dicoflex.answers import explain as ask
+from dicoflex.answers.numbering import index_of, numbers_within
+from dicoflex.answers.query import bound_by, exponent, limited
 from dicoflex.constraints import delta, per_unit
 from dicoflex.errors import ConstraintError, QueryError, RuleError, UserError
 from dicoflex.generators import GENERATORS
+from dicoflex.request import Request
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 Quickly = Callable[..., DiCoFlex]
 
 
+def wish(schema: Schema, frozen: Any, constraints: Any) -> Constraints:
+    """What binds a call that freezes these features under these constraints."""
+    return bound_by(schema, Request.of(frozen=frozen, constraints=constraints))
+
+
 @pytest.fixture(autouse=True, scope="module")
 def few_candidates() -> Iterator[None]:
-    with mock.patch.object(explainer, "CANDIDATES", 24):
+    with mock.patch.object(ask, "CANDIDATES", 24):
         yield
 
 
@@ -114,10 +123,16 @@ def test_the_exponent_by_default_is_two_or_the_least_under_a_budget() -> None:
     assert exponent(None, (3.0, 4.0), sparse=False) == 3.0
 
 
-@pytest.mark.parametrize("p", [0.001, 2.1, np.nan, "1", True])
+@pytest.mark.parametrize("p", [0.001, 2.1, np.nan])
 def test_exponents_outside_the_trained_range_are_refused(p: Any) -> None:
     with pytest.raises(QueryError, match=r"p must lie in the trained range, 0\.01 to 2, got"):
         exponent(p, TRAINED, sparse=False)
+
+
+@pytest.mark.parametrize("p", ["1", True])
+def test_exponents_that_are_no_numbers_are_refused(p: Any) -> None:
+    with pytest.raises(QueryError, match=r"p must lie in the trained range, and be a number, got"):
+        Request.of(p=p)
 
 
 def test_few_changes_are_asked_for_with_the_least_exponent(mixed: DiCoFlex, queries: pd.DataFrame) -> None:
@@ -285,7 +300,7 @@ def test_what_can_not_be_met_is_said_before_drawing(
     case: str, method: str, mixed: DiCoFlex, person: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given, reason = REFUSED[case]
-    monkeypatch.setattr(mixed, "generator_", mock.Mock(spec=[]))
+    monkeypatch.setattr(mixed, "model_", replace(mixed.model_, generator=mock.Mock(spec=[])))
     with pytest.raises(UserError) as caught:
         getattr(mixed, method)(person, constraints=given)
     assert str(caught.value) == reason

@@ -20,7 +20,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 
-from dicoflex import DiCoFlex, Schema, explainer, load, model_file
+from dicoflex import DiCoFlex, Schema, load, model_file
+from dicoflex.answers import explain as ask
 from dicoflex.errors import (
     BlackBoxError,
     DataError,
@@ -45,7 +46,7 @@ BlackBox = Callable[[pd.DataFrame], np.ndarray]
 @pytest.fixture(autouse=True, scope="module")
 def few_candidates() -> Iterator[None]:
     """`explain` chooses from fewer, as densities that were hardly trained take many rounds for each."""
-    with mock.patch.object(explainer, "CANDIDATES", 24):
+    with mock.patch.object(ask, "CANDIDATES", 24):
         yield
 
 

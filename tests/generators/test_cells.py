@@ -18,6 +18,12 @@ from dicoflex.table.encoding import Encoding
 from dicoflex.table.schema import Schema
 
 
+def locate(grid: Grid, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The cells of values and their places in them."""
+    found = grid.locate(values)
+    return found.cell, found.where
+
+
 def build(column: Any, *, max_cells: int = 96, **overrides: Any) -> tuple[Grid, np.ndarray]:
     """The grid of a frame with one column `a`, and the column's encoded values (n, 1)."""
     frame = pd.DataFrame({"a": column})
@@ -44,13 +50,13 @@ def assert_sound(grid: Grid, values: np.ndarray) -> None:
     assert (low <= high).all()
     assert (low[1:] > high[:-1]).all()
     assert ((count == 1) == (low == high)).all()
-    cell, where = grid.locate(values)
+    cell, where = locate(grid, values)
     assert grid.holds(values, cell).all()
     assert ((where >= 0) & (where <= 1)).all()
     present = values[~np.isnan(values)]
     owners = ((present[:, None] >= low) & (present[:, None] <= high)).sum(axis=1)
     assert (owners == 1).all()
-    assert np.isfinite(grid.log_size(cell, values)).all()
+    assert np.isfinite(grid.log_size(cell, grid.locate(values))).all()
     if grid.step[0] == 0:
         np.testing.assert_array_equal(low[1:], np.nextafter(high[:-1], np.inf))
     else:
@@ -125,7 +131,7 @@ def test_what_is_drawn_lies_in_its_cell_and_is_not_the_query(sort: str, seed: in
     rng = np.random.default_rng(seed)
     grid, values = build(SORTS[sort](rng, n), max_cells=16)
     query = values[rng.integers(0, n)]
-    own, where = grid.locate(query[None])
+    own, where = locate(grid, query[None])
     none = np.zeros((1, 1), dtype=bool)
     asked = _Asked(query[None], None, none, own, where, none, grid.holds(query[None], own), None)
     cells = _cells(grid)
@@ -135,7 +141,7 @@ def test_what_is_drawn_lies_in_its_cell_and_is_not_the_query(sort: str, seed: in
         for u in (2.0**-53, 0.3, 0.5, 1 - 2.0**-53):
             _, a, b, first, number = part.py_func(0, 0, cell, -np.inf, np.inf, cells, asked, None)
             drawn = value.py_func(0, 0, cell, a, b, first, number, u, cells, asked, None)
-            found, _ = grid.locate(np.array([[drawn]]))
+            found, _ = locate(grid, np.array([[drawn]]))
             assert found[0, 0] == cell
             assert grid.holds(np.array([[drawn]]), found).all()
             assert grid.count[cell] == 0 or drawn != query[0]
@@ -166,7 +172,7 @@ def test_every_value_of_a_dense_spaced_feature_is_in_exactly_one_cell() -> None:
     grid, _ = build(cents)
     held = np.concatenate([members(grid, cell) for cell in range(grid.n_cells)])
     np.testing.assert_array_equal(np.sort(held), np.unique(cents))
-    cell, _ = grid.locate(np.unique(cents)[:, None])
+    cell, _ = locate(grid, np.unique(cents)[:, None])
     np.testing.assert_array_equal(np.bincount(cell[:, 0]), grid.count)
 
 
@@ -214,7 +220,7 @@ def test_whole_floats_said_to_be_continuous_are_not_spaced() -> None:
 def test_a_value_that_repeats_is_an_atom_among_intervals() -> None:
     rng = np.random.default_rng(0)
     grid, values = build(np.concatenate([np.zeros(700), rng.normal(size=300)]))
-    cell, where = grid.locate(np.array([[0.0], [np.nextafter(0.0, 1)], [np.nextafter(0.0, -1)]]))
+    cell, where = locate(grid, np.array([[0.0], [np.nextafter(0.0, 1)], [np.nextafter(0.0, -1)]]))
     assert len(set(cell[:, 0])) == 3
     assert grid.count[cell[:, 0]].tolist() == [1, 0, 0]
     assert where[0, 0] == 0.0
@@ -225,8 +231,8 @@ def test_a_constant_is_one_atom() -> None:
     for column in ([0.123456] * 3, [0.123456] * 50, [4] * 3, [0.5]):
         grid, values = build(column)
         assert grid.count.tolist() == [1]
-        assert grid.n_others(values).max() == 0
-        assert grid.n_others(values + 1).max() == 1
+        assert grid.locate(values).n_others.max() == 0
+        assert grid.locate(values + 1).n_others.max() == 1
 
 
 def test_neighbouring_floats_leave_room_for_no_interval() -> None:
@@ -242,7 +248,7 @@ def test_heavy_tails_are_cut(sort: str) -> None:
     tail = {"pareto": rng.pareto(0.7, 20_000), "lognormal": np.exp(3 * rng.normal(size=20_000))}
     column = tail["pareto"].round() if sort == "whole" else tail[sort]
     grid, values = build(column, max_cells=32)
-    cell, _ = grid.locate(values)
+    cell, _ = locate(grid, values)
     for number in range(grid.n_cells):
         inside = np.sort(values[cell[:, 0] == number, 0])
         low, high = grid.low[number], grid.high[number]
@@ -253,7 +259,7 @@ def test_heavy_tails_are_cut(sort: str) -> None:
 
 def test_cells_are_about_as_full_as_each_other() -> None:
     grid, values = build(np.random.default_rng(0).normal(size=9600), max_cells=32)
-    cell, _ = grid.locate(values)
+    cell, _ = locate(grid, values)
     assert np.bincount(cell[:, 0]).max() <= 2.1 * 9600 / 32
     assert grid.n_cells <= 48
 
@@ -278,7 +284,7 @@ def test_levels_have_a_cell_each_and_missing_numbers_one() -> None:
     assert grid.offset.tolist() == [0, 3, 3 + grid.size[1], 5 + grid.size[1]]
     assert grid.has_missing.tolist() == [False, True, False]
     assert grid.n_features == 3
-    cell, where = grid.locate(values)
+    cell, where = locate(grid, values)
     assert cell[:, 0].tolist() == [0, 1, 2]
     assert cell[1, 1] == grid.size[1] - 1
     assert where[1, 1] == 0.0
@@ -332,14 +338,14 @@ def by_hand() -> Grid:
 
 
 def test_locate_clips_what_lies_outside(by_hand: Grid) -> None:
-    cell, where = by_hand.locate(np.array([[-7.0, -1.0], [99.0, 99.0], [2.5, 4.0], [5.0, np.nan]]))
+    cell, where = locate(by_hand, np.array([[-7.0, -1.0], [99.0, 99.0], [2.5, 4.0], [5.0, np.nan]]))
     assert cell.tolist() == [[0, 0], [2, 1], [0, 0], [1, 2]]
     np.testing.assert_allclose(where, [[0.0, 0.0], [1.0, 0.0], [0.5, 0.5], [0.0, 0.0]])
 
 
 def test_holds_is_exact(by_hand: Grid) -> None:
     values = np.array([[-7.0, 3.0], [99.0, 2.0], [2.5, 9.0], [5.0, np.nan], [9.0, 10.0], [0.0, 2.0 + 1e-9]])
-    cell, _ = by_hand.locate(values)
+    cell, _ = locate(by_hand, values)
     expected = [[False, False], [False, True], [True, False], [True, True], [True, True], [True, False]]
     assert by_hand.holds(values, cell).tolist() == expected
 
@@ -348,16 +354,18 @@ def test_log_size_by_hand(by_hand: Grid) -> None:
     query = np.array([[1.0, 2.0]])
     sizes = {(0, 0): (5.0, 4), (1, 1): (1, 1), (2, 2): (4.0, 1)}
     for cells, (first, second) in sizes.items():
-        np.testing.assert_allclose(np.exp(by_hand.log_size(np.array([cells]), query)), [[first, second]])
+        np.testing.assert_allclose(
+            np.exp(by_hand.log_size(np.array([cells]), by_hand.locate(query))), [[first, second]]
+        )
     off_spacing, elsewhere = np.array([[1.0, 3.0]]), np.array([[1.0, 10.0]])
     cell = np.array([[0, 0]])
-    np.testing.assert_allclose(np.exp(by_hand.log_size(cell, off_spacing)), [[5.0, 5.0]])
-    np.testing.assert_allclose(np.exp(by_hand.log_size(cell, elsewhere)), [[5.0, 5.0]])
+    np.testing.assert_allclose(np.exp(by_hand.log_size(cell, by_hand.locate(off_spacing))), [[5.0, 5.0]])
+    np.testing.assert_allclose(np.exp(by_hand.log_size(cell, by_hand.locate(elsewhere))), [[5.0, 5.0]])
 
 
 def test_n_others_by_hand(by_hand: Grid) -> None:
     query = np.array([[5.0, 10.0], [1.0, np.nan], [4.0, 4.0], [50.0, 12.0]])
-    assert by_hand.n_others(query).tolist() == [[2, 2], [3, 2], [3, 3], [3, 3]]
+    assert by_hand.locate(query).n_others.tolist() == [[2, 2], [3, 2], [3, 3], [3, 3]]
 
 
 def test_slopes_of_wide_features_lie_end_to_end() -> None:

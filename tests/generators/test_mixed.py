@@ -131,7 +131,7 @@ def test_density_equals_the_frequency_of_draws(frozen: list[str], quickly: Quick
     encoding = model.model_.encoding
     values = encoding.encode(query)
     context = Context(
-        values, np.array([1]), np.array([0.25]), model.schema_.mask(frozen)[None], model.conditions_.usual[[1]]
+        values, np.array([1]), np.array([0.25]), model.schema_.mask(frozen)[None], model.model_.confidence.default[[1]]
     )
     draws, _ = model.model_.generator.sample(context, n, row_keys(values, 1), 0)
     found, counts = np.unique(draws[0], axis=0, return_counts=True)
@@ -156,7 +156,7 @@ def test_densities_of_the_sampler_are_those_of_log_prob(
     n = len(values)
     context = Context(
         values, np.arange(n) % 3, np.linspace(0.01, 2, n), np.tile(model.schema_.mask(frozen), (n, 1)),
-        model.conditions_.usual[np.arange(n) % 3],
+        model.model_.confidence.default[np.arange(n) % 3],
     )  # fmt: skip
     draws, log_density = model.model_.generator.sample(context, 50, row_keys(values, 0), 0)
     assert log_density is not None

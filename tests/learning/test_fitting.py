@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 from unittest import mock
 
@@ -14,16 +15,15 @@ from pydantic import ValidationError
 
 from dicoflex import DiCoFlex
 from dicoflex.errors import DataError, SchemaError
-from dicoflex.generators import get
 from dicoflex.generators.base import Table
 from dicoflex.learning import judged as judged_way
 from dicoflex.learning import steps
 from dicoflex.learning.black_box import BlackBox
-from dicoflex.learning.config import FitConfig
+from dicoflex.learning.config import FitConfig, FitSettings, TrainingConfig
 from dicoflex.learning.judged import fit_judged
 from dicoflex.learning.plain import fit_plain
-from dicoflex.learning.steps import Fitted, Setting
-from dicoflex.learning.training import History, Lesson, TrainingConfig
+from dicoflex.learning.steps import Fitted, Task
+from dicoflex.learning.training import History, TrainingSet
 from dicoflex.runtime.progress import Progress
 from dicoflex.runtime.randomness import row_keys
 from dicoflex.table import survey
@@ -53,27 +53,22 @@ def table() -> Table:
     return Table(encoding, encoding.encode(frame), answers.argmax(axis=1), 2, answers.max(axis=1))
 
 
-def make_setting(table: Table, generator: str = "mixed", masks: np.ndarray | None = None, **config: Any) -> Setting:
-    kind = get(generator)
-    return Setting(
-        table=table,
-        generator=kind,
-        generator_config=kind.Config(),
-        config=FitConfig(**({"passes": 2, "rounds": 0, "own_draws": 800} | config)),
+def make_task(table: Table, generator: str = "mixed", masks: np.ndarray | None = None, **config: Any) -> Task:
+    settings = FitSettings.resolve(
+        generator,
+        shared={},
+        fit_config=FitConfig(**({"passes": 2, "rounds": 0, "own_draws": 800} | config)),
         training=TrainingConfig(epochs=2, batch_size=512, learning_rate=2e-3),
-        masks=masks,
-        seed=0,
-        device=torch.device("cpu"),
-        progress=Progress(False),
     )
+    return Task(table, settings, masks, seed=0, device=torch.device("cpu"), progress=Progress(False))
 
 
 @pytest.fixture
-def lessons(monkeypatch: pytest.MonkeyPatch) -> list[Lesson]:
+def lessons(monkeypatch: pytest.MonkeyPatch) -> list[TrainingSet]:
     """What the training loop is given, in the order of the stages; the loop itself is left out."""
-    given: list[Lesson] = []
+    given: list[TrainingSet] = []
 
-    def train(generator: Any, lesson: Lesson, config: TrainingConfig, **_: Any) -> History:
+    def train(generator: Any, lesson: TrainingSet, config: TrainingConfig, **_: Any) -> History:
         given.append(lesson)
         return History([{"epoch": 0, "loss": 1.0, "held_out": 1.0, "seconds": 0.0}])
 
@@ -83,16 +78,18 @@ def lessons(monkeypatch: pytest.MonkeyPatch) -> list[Lesson]:
     return given
 
 
-def judged(setting: Setting) -> Fitted:
-    box = BlackBox(probabilities, setting.table.encoding, 2)
-    return fit_judged(setting, box, box.probabilities(setting.table.values))
+def judged(task: Task, box: BlackBox | None = None) -> Fitted:
+    """The default way, with a black box at hand."""
+    box = box or BlackBox(probabilities, task.table.encoding, 2)
+    known = probabilities(task.table.encoding.decode(task.table.values))
+    return fit_judged(replace(task, black_box=box, probabilities=known))
 
 
-@pytest.mark.parametrize("way", [fit_plain, judged, lambda setting: fit_judged(setting, None, None)])
+@pytest.mark.parametrize("way", [fit_plain, judged, fit_judged])
 def test_held_out_anchors_are_never_seen_in_training(
-    way: Callable[[Setting], Fitted], table: Table, lessons: list[Lesson]
+    way: Callable[[Task], Fitted], table: Table, lessons: list[TrainingSet]
 ) -> None:
-    way(make_setting(table))
+    way(make_task(table))
     lesson = lessons[0]
     held = set(lesson.held_out.anchor.tolist())
     seen = {int(i) for part in lesson.parts for i in (*part.anchor, *part.row)}
@@ -101,8 +98,8 @@ def test_held_out_anchors_are_never_seen_in_training(
     assert len(lesson.parts) == 2
 
 
-def test_own_draws_do_not_touch_held_out_rows(table: Table, lessons: list[Lesson]) -> None:
-    judged(make_setting(table, rounds=1))
+def test_own_draws_do_not_touch_held_out_rows(table: Table, lessons: list[TrainingSet]) -> None:
+    judged(make_task(table, rounds=1))
     first, second = lessons
     held = set(first.held_out.anchor.tolist())
     assert len(second.rows) > len(first.rows) == N
@@ -113,33 +110,34 @@ def test_own_draws_do_not_touch_held_out_rows(table: Table, lessons: list[Lesson
     assert second.held_out is first.held_out
 
 
-def test_every_pair_has_the_verdict_of_the_black_box(table: Table, lessons: list[Lesson]) -> None:
+def test_every_pair_has_the_verdict_of_the_black_box(table: Table, lessons: list[TrainingSet]) -> None:
     """After clamping, sparsifying and drawing: what is learned from is what the black box confirms."""
-    judged(make_setting(table, rounds=1))
+    judged(make_task(table, rounds=1))
     for lesson in lessons:
         for part in lesson.parts:
-            context, answers = part.batch(lesson.anchors, lesson.rows)
+            batch = part.batch(lesson.anchors, lesson.rows)
+            context, answers = batch.context, batch.answers
             sure = probabilities(table.encoding.decode(answers))[np.arange(len(answers)), context.target]
             assert (sure >= context.confidence - 1e-6).all()
             assert not (table.encoding.differs(answers, context.query) & context.frozen).any()
             assert table.encoding.differs(answers, context.query).any(axis=1).all()
 
 
-def test_plain_pairs_are_rows_as_they_are(table: Table, lessons: list[Lesson]) -> None:
-    fit_plain(make_setting(table, "maf"))
+def test_plain_pairs_are_rows_as_they_are(table: Table, lessons: list[TrainingSet]) -> None:
+    fit_plain(make_task(table, "maf"))
     for part in lessons[0].parts:
         assert not part.kept.any()
         assert (table.labels[part.row] == part.target).all()
 
 
-def test_named_masks_reach_the_pairs(table: Table, lessons: list[Lesson]) -> None:
+def test_named_masks_reach_the_pairs(table: Table, lessons: list[TrainingSet]) -> None:
     mask = np.array([[False, True, True, False]])
-    judged(make_setting(table, masks=mask))
+    judged(make_task(table, masks=mask))
     assert all((part.frozen == mask).all() for part in lessons[0].parts)
 
 
-def test_more_anchors_than_allowed_are_thinned(table: Table, lessons: list[Lesson]) -> None:
-    fit_plain(make_setting(table, "maf", most_anchors=50))
+def test_more_anchors_than_allowed_are_thinned(table: Table, lessons: list[TrainingSet]) -> None:
+    fit_plain(make_task(table, "maf", most_anchors=50))
     assert {len(np.unique(part.anchor)) for part in lessons[0].parts} <= set(range(30, 51))
 
 
@@ -149,11 +147,11 @@ def rare(table: Table) -> Table:
     return Table(table.encoding, table.values, labels, 2)
 
 
-def test_judged_anchors_are_balanced_over_the_classes(table: Table, lessons: list[Lesson]) -> None:
+def test_judged_anchors_are_balanced_over_the_classes(table: Table, lessons: list[TrainingSet]) -> None:
     """Half by the classes' shares, half evenly; the paper's way takes the rows as they are."""
     few = rare(table)
-    fit_judged(make_setting(few, passes=1), None, None)
-    fit_plain(make_setting(few, "maf", passes=1))
+    fit_judged(make_task(few, passes=1))
+    fit_plain(make_task(few, "maf", passes=1))
     balanced, plain = (np.concatenate([part.target for part in lesson.parts]) for lesson in lessons)
     assert 0.15 < (balanced == 0).mean() < 0.4
     assert (plain == 0).mean() < 0.08
@@ -172,38 +170,38 @@ def test_balanced_rows_are_spread_evenly(n: int) -> None:
         assert times.max() - times.min() <= 1
 
 
-def test_of_many_neighbours_some_are_taken(table: Table, lessons: list[Lesson]) -> None:
-    fit_judged(make_setting(table, passes=1, k=24, each=2), None, None)
+def test_of_many_neighbours_some_are_taken(table: Table, lessons: list[TrainingSet]) -> None:
+    fit_judged(make_task(table, passes=1, k=24, each=2))
     taken = np.concatenate([part.anchor for part in lessons[0].parts])
     assert np.unique(taken, return_counts=True)[1].max() <= 4
     assert FitConfig().k == 24
 
 
 @pytest.mark.parametrize("own_draws", [1, 7, 9])
-def test_hardly_any_own_draws(own_draws: int, table: Table, lessons: list[Lesson]) -> None:
-    judged(make_setting(table, rounds=1, own_draws=own_draws))
+def test_hardly_any_own_draws(own_draws: int, table: Table, lessons: list[TrainingSet]) -> None:
+    judged(make_task(table, rounds=1, own_draws=own_draws))
     assert len(lessons) == 2
 
 
-def test_black_box_is_asked_in_whole_batches(table: Table, lessons: list[Lesson]) -> None:
+def test_black_box_is_asked_in_whole_batches(table: Table, lessons: list[TrainingSet]) -> None:
     counted = mock.Mock(side_effect=probabilities)
     box = BlackBox(counted, table.encoding, 2)
-    fit_judged(make_setting(table, rounds=1), box, probabilities(table.encoding.decode(table.values)))
+    judged(make_task(table, rounds=1), box)
     assert box.calls == counted.call_count <= 8
 
 
-def test_judge_that_refuses_everything_is_an_error(table: Table, lessons: list[Lesson]) -> None:
+def test_judge_that_refuses_everything_is_an_error(table: Table, lessons: list[TrainingSet]) -> None:
     """A black box that gives its labels up as soon as it is asked anew."""
     box = BlackBox(lambda frame: np.tile([0.5, 0.5], (len(frame), 1)), table.encoding, 2)
     with pytest.raises(DataError, match="labels may not belong to these rows"):
-        fit_judged(make_setting(table), box, probabilities(table.encoding.decode(table.values)))
+        judged(make_task(table), box)
     assert not lessons
 
 
 # -- confidence -------------------------------------------------------------------------------------------------------
 
 
-def test_confidence_that_the_rows_support(lessons: list[Lesson]) -> None:
+def test_confidence_that_the_rows_support(lessons: list[TrainingSet]) -> None:
     """The hundredth surest row of a class; 0.7 by default, or what half of a class reaches where fewer reach that."""
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"a": rng.normal(size=500), "b": rng.normal(size=500)})
@@ -217,7 +215,7 @@ def test_confidence_that_the_rows_support(lessons: list[Lesson]) -> None:
     def recall(asked: pd.DataFrame) -> np.ndarray:
         return np.stack([rows.get(row.tobytes(), np.array([0.5, 0.5])) for row in asked.to_numpy()])
 
-    conditions = fit_judged(make_setting(table), BlackBox(recall, encoding, 2), answers).conditions
+    conditions = fit_judged(make_task(table), BlackBox(recall, encoding, 2), answers).conditions
     assert conditions.highest[0] == pytest.approx(np.sort(sure[:380])[-100])
     assert conditions.highest[1] == pytest.approx(np.sort(sure[380:])[-60])
     assert conditions.usual.tolist() == [0.7, pytest.approx(np.sort(sure[380:])[-61])]
@@ -225,8 +223,8 @@ def test_confidence_that_the_rows_support(lessons: list[Lesson]) -> None:
     assert (conditions.highest <= 0.99).all()
 
 
-def test_labels_alone_support_no_confidence(table: Table, lessons: list[Lesson]) -> None:
-    for fitted in (fit_judged(make_setting(table), None, None), fit_plain(make_setting(table, "kde"))):
+def test_labels_alone_support_no_confidence(table: Table, lessons: list[TrainingSet]) -> None:
+    for fitted in (fit_judged(make_task(table)), fit_plain(make_task(table, "kde"))):
         conditions = fitted.conditions
         assert (conditions.lowest == conditions.highest).all()
         assert (conditions.lowest == conditions.usual).all()

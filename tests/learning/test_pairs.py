@@ -10,6 +10,7 @@ import pytest
 
 from dicoflex.generators.base import Table
 from dicoflex.learning.pairs import Conditions, Pairs, Teacher, clamp, sparsify, weighted
+from dicoflex.model import Confidence
 from dicoflex.neighbours import Pool
 from dicoflex.table.encoding import Encoding
 from dicoflex.table.schema import Schema
@@ -40,7 +41,7 @@ def table() -> Table:
 def make_teacher(table: Table, *, masks: np.ndarray | None = None, k: int = 6) -> Teacher:
     low, high, usual = np.full(3, 0.5), np.full(3, 0.9), np.full(3, 0.7)
     pool = Pool.group(table.encoding.parts(table.values), table.labels, table.n_classes, table.confidence)
-    return Teacher(table, pool, Conditions(EXPONENTS, masks, low, high, usual), k=k)
+    return Teacher(table, pool, Conditions(EXPONENTS, masks, Confidence(low, high, usual)), k=k)
 
 
 def judge(values: np.ndarray, target: np.ndarray) -> np.ndarray:
@@ -55,14 +56,17 @@ def propose(table: Table, **given: Any) -> Pairs:
 
 def sparse(table: Table, pairs: Pairs, *, undo_levels: float = 0.0, judge: Any = judge) -> Pairs:
     levels = np.array([not f.is_number for f in table.encoding.schema.features])
-    return sparsify(
-        pairs, table.values, table.values, judge,
+    made = sparsify(
+        pairs.batch(table.values, table.values), judge,
         exponents=EXPONENTS, levels=levels, undo_levels=undo_levels, rng=np.random.default_rng(3),
     )  # fmt: skip
+    np.testing.assert_array_equal(made.answers, made.pairs.batch(table.values, table.values).answers)
+    return made.pairs
 
 
 def changes(table: Table, pairs: Pairs) -> np.ndarray:
-    context, answers = pairs.batch(table.values, table.values)
+    batch = pairs.batch(table.values, table.values)
+    context, answers = batch.context, batch.answers
     return table.encoding.differs(answers, context.query).sum(axis=1)
 
 
@@ -121,7 +125,7 @@ def test_some_of_the_neighbours_can_be_taken_at_random(table: Table) -> None:
 def test_levels_weigh_more_where_asked(table: Table) -> None:
     """Answers then keep more of the anchor's levels, and lie further in numbers."""
     low, usual = np.full(3, 0.5), np.full(3, 0.5)
-    conditions = Conditions((2.0,), np.zeros((1, 5), dtype=bool), low, low, usual)
+    conditions = Conditions((2.0,), np.zeros((1, 5), dtype=bool), Confidence(low, low, usual))
     kept = []
     for weight in (1.0, 16.0):
         parts = weighted(table.encoding.parts(table.values), weight)
@@ -179,7 +183,8 @@ def test_same_seed_gives_the_same_pairs(table: Table) -> None:
 
 def test_batch_puts_back_what_is_kept(table: Table) -> None:
     pairs = clamp(propose(table))
-    context, answers = pairs.batch(table.values, table.values)
+    batch = pairs.batch(table.values, table.values)
+    context, answers = batch.context, batch.answers
     np.testing.assert_array_equal(context.query, table.values[pairs.anchor])
     np.testing.assert_array_equal(answers[pairs.kept], context.query[pairs.kept])
     np.testing.assert_array_equal(answers[~pairs.kept], table.values[pairs.row][~pairs.kept])
@@ -200,7 +205,8 @@ def test_take_and_join(table: Table) -> None:
 
 def test_clamped_pairs_agree_with_the_anchor_where_frozen(table: Table) -> None:
     pairs = clamp(propose(table))
-    context, answers = pairs.batch(table.values, table.values)
+    batch = pairs.batch(table.values, table.values)
+    context, answers = batch.context, batch.answers
     assert not (table.encoding.differs(answers, context.query) & pairs.frozen).any()
     np.testing.assert_array_equal(pairs.kept, pairs.frozen)
 
@@ -208,14 +214,16 @@ def test_clamped_pairs_agree_with_the_anchor_where_frozen(table: Table) -> None:
 def confirmed(table: Table) -> Pairs:
     """Clamped pairs that the judge accepts, as training uses them."""
     pairs = clamp(propose(table))
-    context, answers = pairs.batch(table.values, table.values)
+    batch = pairs.batch(table.values, table.values)
+    context, answers = batch.context, batch.answers
     fine = judge(answers, context.target) >= context.confidence
     return pairs.take(fine & table.encoding.differs(answers, context.query).any(axis=1))
 
 
 def test_sparsified_pairs_keep_the_verdict(table: Table) -> None:
     pairs = sparse(table, confirmed(table))
-    context, answers = pairs.batch(table.values, table.values)
+    batch = pairs.batch(table.values, table.values)
+    context, answers = batch.context, batch.answers
     assert (judge(answers, context.target) >= context.confidence).all()
     assert not (table.encoding.differs(answers, context.query) & pairs.frozen).any()
 

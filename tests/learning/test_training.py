@@ -13,9 +13,11 @@ import torch
 from pydantic import ValidationError
 
 from dicoflex.errors import SettingError
+from dicoflex.learning.config import TrainingConfig
 from dicoflex.learning.pairs import Pairs
-from dicoflex.learning.training import History, Lesson, TrainingConfig, one_thread, pick_device, train
+from dicoflex.learning.training import History, TrainingSet, pick_device, train
 from dicoflex.runtime.progress import Progress
+from dicoflex.runtime.threads import one_torch_thread
 
 
 class Slope:
@@ -43,7 +45,7 @@ class Slope:
         return -self.weight.sum() if special is None else special * self.weight.sum()
 
 
-def lesson(n: int = 40, parts: int = 1, held_out: int = 4) -> Lesson:
+def lesson(n: int = 40, parts: int = 1, held_out: int = 4) -> TrainingSet:
     def pairs(count: int) -> Pairs:
         zeros = np.zeros(count, dtype=np.int32)
         mask = np.zeros((count, 1), dtype=bool)
@@ -51,10 +53,10 @@ def lesson(n: int = 40, parts: int = 1, held_out: int = 4) -> Lesson:
         return Pairs(zeros, zeros, mask, mask, np.zeros(count, dtype=np.int16), ones, ones)
 
     values = np.zeros((1, 1))
-    return Lesson([pairs(n) for _ in range(parts)], pairs(held_out), values, values)
+    return TrainingSet([pairs(n) for _ in range(parts)], pairs(held_out), values, values)
 
 
-def run(model: Any, given: Lesson | None = None, **config: Any) -> History:
+def run(model: Any, given: TrainingSet | None = None, **config: Any) -> History:
     settings = TrainingConfig(**({"epochs": 10, "batch_size": 10, "learning_rate": 0.1} | config))
     return train(model, given or lesson(), settings, seed=0, device=torch.device("cpu"), progress=Progress(False))
 
@@ -100,7 +102,7 @@ def test_parts_take_turns() -> None:
     given = lesson(parts=2)
     run(
         model,
-        Lesson([given.parts[0], given.parts[1].take(slice(0, 5))], given.held_out, given.anchors, given.rows),
+        TrainingSet([given.parts[0], given.parts[1].take(slice(0, 5))], given.held_out, given.anchors, given.rows),
         epochs=3,
     )
     assert model.sizes == [10] * 4 + [5] + [10] * 4
@@ -297,7 +299,7 @@ def test_device() -> None:
 
 def test_one_thread() -> None:
     before = torch.get_num_threads()
-    with one_thread():
+    with one_torch_thread():
         assert torch.get_num_threads() == 1
     assert torch.get_num_threads() == before
 
