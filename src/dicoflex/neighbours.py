@@ -24,10 +24,10 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from dicoflex.runtime.compiled import compiled
 from dicoflex.runtime.randomness import GOLDEN
 from dicoflex.runtime.threads import in_threads
 from dicoflex.table.encoding import Parts
@@ -59,9 +59,9 @@ ROUNDING, UNDERFLOW = np.float32(2.0**-22), np.float32(2.0**-120)
 SLACK = 3e-5
 
 # Inner loops own no memory. With reference counts, atomic and one per array and call, they take twice the time.
-kernel = numba.njit(cache=True, forceinline=True, _nrt=False)
+kernel = compiled(forceinline=True, _nrt=False)
 # The same for float32 bounds, in any order of operations: an error within SLACK does no harm.
-bound_kernel = numba.njit(cache=True, forceinline=True, _nrt=False, fastmath={"nnan", "nsz", "contract", "reassoc"})
+bound_kernel = compiled(forceinline=True, _nrt=False, fastmath={"nnan", "nsz", "contract", "reassoc"})
 
 
 class Leaves(NamedTuple):
@@ -311,7 +311,7 @@ def _distinct(numbers: NDArray[np.float64], start: NDArray[np.int64]) -> tuple[N
     return np.concatenate([*found, np.empty(0)]), ends[edges]
 
 
-@numba.njit(cache=True)
+@compiled()
 def _sort_alike(
     order: NDArray[np.int64], begins: NDArray[np.bool_], columns: NDArray[np.float64], n_codes: int
 ) -> None:
@@ -334,7 +334,7 @@ def _sort_alike(
         pending.append((middle, high))
 
 
-@numba.njit(cache=True)
+@compiled()
 def _widest(rows: NDArray[np.int64], columns: NDArray[np.float64], n_codes: int) -> int:
     """The column in which two of the rows are farthest apart on average, for p = 1; judged by some pairs."""
     ones, others = np.empty(PAIRS, dtype=np.int64), np.empty(PAIRS, dtype=np.int64)
@@ -351,7 +351,7 @@ def _widest(rows: NDArray[np.int64], columns: NDArray[np.float64], n_codes: int)
     return best
 
 
-@numba.njit(cache=True)
+@compiled()
 def _middle(values: NDArray[np.float64]) -> int:
     """Where to halve sorted values: at a change of value in the middle two thirds, else so that leaves are full."""
     n = len(values)
@@ -365,7 +365,7 @@ def _middle(values: NDArray[np.float64]) -> int:
 # -- an anchor's bounds ----------------------------------------------------------------------------------------------
 
 
-@numba.njit(cache=True)
+@compiled()
 def _aim(i, query, leaves):  # type: ignore[no-untyped-def]
     """Anchor `i` as bounds need it."""
     near = np.empty(query.numbers.shape[1], dtype=np.float32)
@@ -573,7 +573,7 @@ def _to_sums(sums, counts, unit):  # type: ignore[no-untyped-def]
 # -- search ----------------------------------------------------------------------------------------------------------
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _search(low, high, query, leaves, positions, distances):  # type: ignore[no-untyped-def]
     """Fill in the positions and distances of what the anchors from `low` to `high` find."""
     desk = Desk(np.empty(LEAF, np.int16), np.empty(LEAF, np.float32), np.empty(LEAF, np.float32))

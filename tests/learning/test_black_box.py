@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dicoflex.answers.check import check_labels
 from dicoflex.errors import BlackBoxError
 from dicoflex.learning import black_box
-from dicoflex.learning.black_box import BlackBox, check_labels
+from dicoflex.learning.black_box import BlackBox
 from dicoflex.table.encoding import Encoding
 from dicoflex.table.schema import Schema
 

@@ -7,13 +7,13 @@ __all__ = ["Draws", "Terms", "Verdict", "draw"]
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from dicoflex.generators.base import Context, Generator
 from dicoflex.limits.limits import Limits
 from dicoflex.runtime.columns import Columns
+from dicoflex.runtime.compiled import compiled
 from dicoflex.runtime.randomness import GOLDEN, row_keys
 from dicoflex.runtime.threads import one_blas_thread
 from dicoflex.stand_in import StandIn
@@ -225,7 +225,7 @@ def _repeats(key: NDArray[np.uint64], query: Ints) -> NDArray[np.bool_]:
     return repeat
 
 
-@numba.njit(cache=True)
+@compiled()
 def _seen_before(keys, seen):  # type: ignore[no-untyped-def]
     """Mark keys that stand further ahead already, by a table with open addressing."""
     size = 4

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 __all__ = ["gower", "ranges_of", "select"]
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from dicoflex.runtime.compiled import compiled
 from dicoflex.table.encoding import Values
 from dicoflex.table.schema import Schema
 
@@ -65,7 +65,7 @@ def _rank(values: Floats) -> Floats:
     return np.argsort(np.argsort(values, kind="stable"), kind="stable") / max(len(values) - 1, 1)
 
 
-@numba.njit(cache=True)
+@compiled()
 def _gower(a, b, same, ranges, out):  # type: ignore[no-untyped-def]
     """Fill in the distances; of the `same` rows on both sides, half of them do."""
     for i in range(len(a)):
@@ -77,7 +77,7 @@ def _gower(a, b, same, ranges, out):  # type: ignore[no-untyped-def]
             out[i, i] = 0.0
 
 
-@numba.njit(cache=True, inline="always")
+@compiled(inline="always")
 def _apart(a, i, b, j, ranges):  # type: ignore[no-untyped-def]
     total = 0.0
     for k in range(a.shape[1]):
@@ -91,7 +91,7 @@ def _apart(a, i, b, j, ranges):  # type: ignore[no-untyped-def]
     return total / a.shape[1]
 
 
-@numba.njit(cache=True)
+@compiled()
 def _greedy(merit, between, n, variety):  # type: ignore[no-untyped-def]
     chosen = np.empty(n, dtype=np.int64)
     nearest = np.ones(len(merit))

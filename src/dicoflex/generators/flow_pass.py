@@ -7,11 +7,11 @@ __all__ = ["Network", "Program", "condition", "pack", "run"]
 from math import log
 from typing import NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from dicoflex.errors import ModelFileError
+from dicoflex.runtime.compiled import compiled
 from dicoflex.runtime.threads import in_threads
 
 LOG_SLOPE = log(1e-3)
@@ -85,7 +85,7 @@ def condition(program: Program, contexts: NDArray[np.float32]) -> NDArray[np.flo
     return hidden
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _condition(low, high, program, contexts, hidden):  # type: ignore[no-untyped-def]
     n_transforms, n_context, units = program.context.shape
     for i in range(low, high):
@@ -107,7 +107,7 @@ def run(
     return log_det
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _run(low, high, program, hidden, points, draws, inverse, log_det):  # type: ignore[no-untyped-def]
     n_transforms, layers, units = program.ready.shape
     width = program.sequence.shape[1]
@@ -119,7 +119,7 @@ def _run(low, high, program, hidden, points, draws, inverse, log_det):  # type: 
             log_det[i] += _transform(program, at, hidden[i // draws, at], points[i], inverse, before, out, known)
 
 
-@numba.njit(cache=True)
+@compiled()
 def _transform(program, at, start, point, inverse, before, out, known):  # type: ignore[no-untyped-def]
     """One transform on one point, in place: z = x * exp(alpha) + mu, or x = (z - mu) / exp(alpha), step by step."""
     sequence, first, ready = program.sequence[at], program.first[at], program.ready[at]
@@ -140,7 +140,7 @@ def _transform(program, at, start, point, inverse, before, out, known):  # type:
     return log_det
 
 
-@numba.njit(cache=True)
+@compiled()
 def _wake(hidden, weights, ready, t, before, out, known):  # type: ignore[no-untyped-def]
     """Pass on the units that are ready at step `t`, layer by layer; `known` counts those done in each layer."""
     layers, units = before.shape
@@ -158,7 +158,7 @@ def _wake(hidden, weights, ready, t, before, out, known):  # type: ignore[no-unt
         known[m] = u
 
 
-@numba.njit(cache=True)
+@compiled()
 def _add(total, weights, value, start):  # type: ignore[no-untyped-def]
     for u in range(start, len(total)):
         total[u] += weights[u] * value

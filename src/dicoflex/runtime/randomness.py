@@ -10,11 +10,11 @@ __all__ = ["GOLDEN", "mix", "row_keys", "seed_of", "uniforms"]
 
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from dicoflex.errors import SettingError
+from dicoflex.runtime.compiled import compiled
 from dicoflex.runtime.threads import THREADED, in_threads
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -36,7 +36,7 @@ def seed_of(random_state: Any) -> int:
     return int(random_state)
 
 
-@numba.njit(cache=True, inline="always")
+@compiled(inline="always")
 def mix(z):  # type: ignore[no-untyped-def]
     """The finaliser of SplitMix64 (Steele, Lea and Flood 2014): every input bit reaches every output bit.
 
@@ -61,7 +61,7 @@ def row_keys(values: NDArray[np.float64], seed: int) -> NDArray[np.uint64]:
     return keys
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _hash_rows(low, high, values, bits, keys):  # type: ignore[no-untyped-def]
     """Mix all of a row's bits into its key, one column after the other.
 

@@ -7,10 +7,10 @@ __all__ = ["BOUND", "Perceptron"]
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from dicoflex.runtime.compiled import compiled
 from dicoflex.runtime.threads import in_threads
 from dicoflex.table.encoding import Encoding, Values
 
@@ -62,7 +62,7 @@ class Perceptron:
         return cls(encoding, layers)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@compiled(nogil=True, error_model="numpy")
 def _forward(  # type: ignore[no-untyped-def]
     low, high, each, values, numbers, mean, scale, codes, number_at, level_at, is_pair, w0, b0, w1, b1, w2, b2, out
 ):

@@ -7,10 +7,10 @@ __all__ = ["Forest"]
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from dicoflex.runtime.compiled import compiled
 from dicoflex.runtime.threads import in_threads
 from dicoflex.table.encoding import Encoding, Values
 
@@ -89,7 +89,7 @@ def _softmax(scores: Floats) -> Floats:
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _add_trees(low, high, values, start, feature, threshold, missing_left, left, right, value, scores):  # type: ignore[no-untyped-def]
     """Add every tree's value to the scores of rows low to high."""
     n_scores = scores.shape[1]

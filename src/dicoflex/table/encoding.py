@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numba
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from dicoflex.errors import QueryError, SchemaError, named
+from dicoflex.runtime.compiled import compiled
 from dicoflex.runtime.threads import THREADED, in_threads
 from dicoflex.table.columns import (
     code_lookup,
@@ -337,7 +337,7 @@ def check_limits(schema: Schema, values: Values) -> None:
             )
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _finish(first, last, values, query, frozen, least, greatest, whole, rows, moved):  # type: ignore[no-untyped-def]
     """Queries first to last: fill in their rows, and whether each differs from its query; see `Encoding.finish`."""
     each, d = values.shape[1], values.shape[2]

@@ -22,11 +22,11 @@ from functools import cached_property
 from itertools import chain
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from dicoflex.errors import ModelFileError
+from dicoflex.runtime.compiled import compiled
 from dicoflex.table.encoding import Encoding, Values
 
 Floats = NDArray[np.float64]
@@ -317,7 +317,7 @@ def _cut(values: Floats, low: float, high: float, step: float, decimals: int) ->
     return (end, begin) if low <= end and begin <= high else None
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@compiled(nogil=True, error_model="numpy")
 def _locate(values, offset, has_missing, low, high, cell, where):  # type: ignore[no-untyped-def]
     """Fill in the cell of every value, and its place there; see `Grid.locate`."""
     for j in range(values.shape[1]):

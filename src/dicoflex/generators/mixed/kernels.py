@@ -15,7 +15,6 @@ __all__ = ["Net", "draw", "score"]
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -34,6 +33,7 @@ from dicoflex.generators.mixed.lookahead import (
 )
 from dicoflex.generators.mixed.weights import Asked, Weights
 from dicoflex.limits.limits import Limits
+from dicoflex.runtime.compiled import compiled
 from dicoflex.runtime.randomness import GOLDEN, mix
 from dicoflex.runtime.threads import in_threads
 from dicoflex.table.encoding import Values
@@ -179,14 +179,14 @@ LOG2E = np.float32(1.4426950408889634)
 P0, P1, P2, P3, P4, P5, P6 = (np.float32(c) for c in _power_of_two(6))
 
 
-@numba.njit(cache=True, error_model="numpy", inline="always")
+@compiled(error_model="numpy", inline="always")
 def _uniform(key, counter):  # type: ignore[no-untyped-def]
     """Number `counter` of a key's stream; the same numbers as `randomness.uniforms`."""
     z = mix(key + (counter + np.uint64(1)) * GOLDEN)
     return (np.float64(z >> np.uint64(12)) + 0.5) * 2.0**-52
 
 
-@numba.njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _add_product(x, weight, out):  # type: ignore[no-untyped-def]
     """out += x @ weight, skipping zeros: about half of what a rectifier gives."""
     for i in range(len(x)):
@@ -196,13 +196,13 @@ def _add_product(x, weight, out):  # type: ignore[no-untyped-def]
                 out[k] += value * weight[i, k]
 
 
-@numba.njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _rectify(x):  # type: ignore[no-untyped-def]
     for k in range(len(x)):
         x[k] = max(x[k], np.float32(0.0))
 
 
-@numba.njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _add_cells(own, where, offset, slope_at, rows, slopes, out):  # type: ignore[no-untyped-def]
     """Add what the cells of one query, and its places in them, tell."""
     for j in range(len(own)):
@@ -214,7 +214,7 @@ def _add_cells(own, where, offset, slope_at, rows, slopes, out):  # type: ignore
                 out[k] += x * slopes[slope, k]
 
 
-@numba.njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _context(i, cells, net, asked):  # type: ignore[no-untyped-def]
     """What the network knows of one query and its conditions."""
     context = np.zeros(net.query.shape[1], dtype=np.float32)
@@ -227,7 +227,7 @@ def _context(i, cells, net, asked):  # type: ignore[no-untyped-def]
     return context + more
 
 
-@numba.njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _tell(  # type: ignore[no-untyped-def]
     n, told, source, member, state, inside, own, j, offset, slope_at, prefix, prefix_slope, prefix_kept, out
 ):
@@ -251,7 +251,7 @@ def _tell(  # type: ignore[no-untyped-def]
                 out[g, k] += prefix_kept[j, k]
 
 
-@numba.njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _last_free(stuck, order):  # type: ignore[no-untyped-def]
     """The last feature that can change, -1 if none can: where a draw that kept all others has to."""
     last = -1
@@ -261,7 +261,7 @@ def _last_free(stuck, order):  # type: ignore[no-untyped-def]
     return last
 
 
-@numba.njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _logits(told, live, j, inner, inner_bias, outer, outer_at, hidden, head, out):  # type: ignore[no-untyped-def]
     """The logits of feature j's states (live groups, states), but for the bias, given what each group was told.
 
@@ -282,7 +282,7 @@ def _logits(told, live, j, inner, inner_bias, outer, outer_at, hidden, head, out
     return logits
 
 
-@numba.njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _open_all(n_states, own, alone, share):  # type: ignore[no-untyped-def]
     """The share of each state that may be drawn when nothing is limited: all but the query's own value."""
     share[:n_states] = 1.0
@@ -290,7 +290,7 @@ def _open_all(n_states, own, alone, share):  # type: ignore[no-untyped-def]
         share[own + 1] = 0.0
 
 
-@numba.njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _rounded(share, n_states, out):  # type: ignore[no-untyped-def]
     """The shares in single precision, what is allowed never 0; 0 for the columns that are no states."""
     out[:] = 0.0
@@ -299,13 +299,13 @@ def _rounded(share, n_states, out):  # type: ignore[no-untyped-def]
             out[s] = max(np.float32(share[s]), LEAST_SHARE)
 
 
-@numba.njit(cache=True, error_model="numpy", inline="always")
+@compiled(error_model="numpy", inline="always")
 def _ordered(bits):  # type: ignore[no-untyped-def]
     """The bits of a float32 as a whole number that compares as the float does, and back."""
     return bits ^ ((bits >> np.int32(31)) & np.int32(0x7FFFFFFF))
 
 
-@numba.njit(cache=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
+@compiled(error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
 def _weigh_states(low, high, logits, j, share, bias, bits, floats, sums, total):  # type: ignore[no-untyped-def]
     """Rows low to high of `logits` become masses, exp(logit + bias) times the states' shares, but for a factor per row.
 
@@ -348,7 +348,7 @@ def _weigh_states(low, high, logits, j, share, bias, bits, floats, sums, total):
         total[k] = running
 
 
-@numba.njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _pick(key, counter, stride, group, row_of, masses, sums, total, state, density):  # type: ignore[no-untyped-def]
     """The state of every draw: the first at which the running sum of its group's masses exceeds a uniform number.
 
@@ -375,7 +375,7 @@ def _pick(key, counter, stride, group, row_of, masses, sums, total, state, densi
         density[t] *= np.float64(masses[k, state[t]]) / total[k]
 
 
-@numba.njit(cache=True, error_model="numpy", inline="always")
+@compiled(error_model="numpy", inline="always")
 def _anywhere(u, low, high, count, number, query, step, scale):  # type: ignore[no-untyped-def]
     """A value of a whole run or interval: `value` without limits, on plain numbers. A run lacks the query's own value
     where `number`, how many may be drawn, is less than its `count`."""
@@ -390,7 +390,7 @@ def _anywhere(u, low, high, count, number, query, step, scale):  # type: ignore[
 # -- drawing and scoring ------------------------------------------------------------------------------------------
 
 
-@numba.njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _live(i, j, n_groups, used, spent, bounds, live, row_of):  # type: ignore[no-untyped-def]
     """How many groups may change feature j; their numbers in `live`, and in `row_of` the place of each, -1 for none."""
     if bounds is None:
@@ -404,7 +404,7 @@ def _live(i, j, n_groups, used, spent, bounds, live, row_of):  # type: ignore[no
     return n
 
 
-@numba.njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _fill(  # type: ignore[no-untyped-def]
     i, j, state, group, ends, key, counter, stride, cells, asked, bounds, out, inside, density, log_density
 ):
@@ -446,7 +446,7 @@ def _fill(  # type: ignore[no-untyped-def]
             density[t] = 1.0
 
 
-@numba.njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _regroup(n_groups, many, group, state, size, successor, size_next, source, member):  # type: ignore[no-untyped-def]
     """Put draws that agree so far into one group; returns how many there are.
 
@@ -471,7 +471,7 @@ def _regroup(n_groups, many, group, state, size, successor, size_next, source, m
     return n
 
 
-@numba.njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _draw_query(i, last, first, cells, net, asked, bounds, rules, out, log_density):  # type: ignore[no-untyped-def]
     """All draws of query i, feature by feature: the states' masses, each draw's state and value, what they tell.
 
@@ -558,14 +558,14 @@ def _draw_query(i, last, first, cells, net, asked, bounds, rules, out, log_densi
         log_density[t] += np.log(density[t])
 
 
-@numba.njit(cache=True, error_model="numpy", nogil=True)
+@compiled(error_model="numpy", nogil=True)
 def _draw(low, high, cells, net, asked, bounds, rules, first, out, log_density):  # type: ignore[no-untyped-def]
     for i in range(low, high):
         last = _last_free(asked.stuck[i], cells.order)
         _draw_query(i, last, first[i], cells, net, asked, bounds, rules, out[i], log_density[i])
 
 
-@numba.njit(cache=True, error_model="numpy", nogil=True)
+@compiled(error_model="numpy", nogil=True)
 def _score(low, high, cells, net, asked, cell, where, kept, out):  # type: ignore[no-untyped-def]
     widest, n_hidden, n_head = net.outer_bias.shape[1], net.prefix.shape[1], net.inner.shape[2]
     share, rounded, bits = np.empty(widest), np.empty(widest, dtype=np.float32), np.empty(widest, dtype=np.int32)

@@ -23,13 +23,13 @@ __all__ = [
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from dicoflex.generators.mixed.cells import Grid
 from dicoflex.limits.clauses import BELOW, EQUAL, LEVELS, LINEAR, MISSING, UNEQUAL
 from dicoflex.limits.limits import SLACK, Limits, domain
+from dicoflex.runtime.compiled import compiled
 from dicoflex.table.encoding import Values
 
 POINT = 1e-9  # what a single point of an interval weighs: nothing, unless it is all that is allowed
@@ -147,7 +147,7 @@ def _open(grid: Grid, limits: Limits) -> NDArray[np.bool_]:
 # -- the allowed part of a cell -----------------------------------------------------------------------------------
 
 
-@numba.njit(cache=True, error_model="numpy", inline="always")
+@compiled(error_model="numpy", inline="always")
 def _listed(j, bounds, low, high):  # type: ignore[no-untyped-def]
     """Of a feature's points, the first within the ends and how many there are."""
     a, b = bounds.point_at[j], bounds.point_at[j + 1]
@@ -155,7 +155,7 @@ def _listed(j, bounds, low, high):  # type: ignore[no-untyped-def]
     return first, a + np.searchsorted(bounds.points[a:b], high, side="right") - first
 
 
-@numba.njit(cache=True, error_model="numpy", inline="always")
+@compiled(error_model="numpy", inline="always")
 def part(i, j, cell, low, high, cells, asked, bounds):  # type: ignore[no-untyped-def]
     """The part of a cell within [low, high]: its share, its ends, its first value's number, and how many it has.
 
@@ -196,19 +196,19 @@ def part(i, j, cell, low, high, cells, asked, bounds):  # type: ignore[no-untype
     return (besides / float(count - own_here) if besides > 0 else 0.0), a, b, first, besides
 
 
-@numba.njit(cache=True, error_model="numpy", inline="always")
+@compiled(error_model="numpy", inline="always")
 def _on_run(j, start, k, cells):  # type: ignore[no-untyped-def]
     """Value number k of a run."""
     return np.rint((start + k * cells.step[j]) * cells.scale[j]) / cells.scale[j]
 
 
-@numba.njit(cache=True, error_model="numpy", inline="always")
+@compiled(error_model="numpy", inline="always")
 def _place(j, start, value, cells):  # type: ignore[no-untyped-def]
     """Which number of a run a value is."""
     return np.int64(np.rint((value - start) / cells.step[j]))
 
 
-@numba.njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _past(j, start, k, a, b, q, own_here, cells, bounds):  # type: ignore[no-untyped-def]
     """Number k of a run's values, counted without the forbidden ones and the query's own."""
     if bounds is not None:
@@ -226,13 +226,13 @@ def _past(j, start, k, a, b, q, own_here, cells, bounds):  # type: ignore[no-unt
     return k
 
 
-@numba.njit(cache=True, error_model="numpy", inline="always")
+@compiled(error_model="numpy", inline="always")
 def _is_listed(value, points):  # type: ignore[no-untyped-def]
     k = np.searchsorted(points, value)
     return k < len(points) and points[k] == value
 
 
-@numba.njit(cache=True, error_model="numpy", inline="always")
+@compiled(error_model="numpy", inline="always")
 def _dense(j, number, width, bounds):  # type: ignore[no-untyped-def]
     """The share of a stretch that some of a feature's points stand for, each for the mean distance between two."""
     if number <= 0:
@@ -242,7 +242,7 @@ def _dense(j, number, width, bounds):  # type: ignore[no-untyped-def]
     return min(1.0, number * spacing / width) if spacing > 0.0 and width > 0.0 else 1.0
 
 
-@numba.njit(cache=True, error_model="numpy", inline="always")
+@compiled(error_model="numpy", inline="always")
 def value(i, j, cell, a, b, first, number, u, cells, asked, bounds):  # type: ignore[no-untyped-def]
     """A value of the allowed part of a cell, never the query's own."""
     at = cells.offset[j] + cell
@@ -267,7 +267,7 @@ def value(i, j, cell, a, b, first, number, u, cells, asked, bounds):  # type: ig
 # -- limits that depend on the features before ----------------------------------------------------------------------
 
 
-@numba.njit(cache=True, error_model="numpy", inline="always")
+@compiled(error_model="numpy", inline="always")
 def _span(i, k, j, row, locked, cells, asked, bounds, rules):  # type: ignore[no-untyped-def]
     """Between which values feature k ends, as known when j is drawn, and whether it may (1) or will (2) be missing."""
     drawn = cells.rank[k] < cells.rank[j]
@@ -281,7 +281,7 @@ def _span(i, k, j, row, locked, cells, asked, bounds, rules):  # type: ignore[no
     return rules.least[i, k], rules.most[i, k], np.int64(rules.may_miss[i, k])
 
 
-@numba.njit(cache=True, error_model="numpy", inline="always")
+@compiled(error_model="numpy", inline="always")
 def _others(i, literal, j, row, locked, cells, asked, bounds, rules):  # type: ignore[no-untyped-def]
     """The least and greatest sum of a linear literal without feature j, and whether one may or will be missing."""
     low = high = rules.constant[literal]
@@ -297,7 +297,7 @@ def _others(i, literal, j, row, locked, cells, asked, bounds, rules):  # type: i
     return low, high, missing
 
 
-@numba.njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _level_possible(i, literal, j, row, locked, cells, asked, bounds, rules):  # type: ignore[no-untyped-def]
     """Whether a literal about another feature's levels may come true."""
     k = rules.feature[literal]
@@ -311,7 +311,7 @@ def _level_possible(i, literal, j, row, locked, cells, asked, bounds, rules):  #
     return False
 
 
-@numba.njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _may_hold(op, if_missing, low, high, missing):  # type: ignore[no-untyped-def]
     """Whether an expression between `low` and `high` may compare so with 0."""
     if missing == 2 or (missing == 1 and if_missing):
@@ -323,7 +323,7 @@ def _may_hold(op, if_missing, low, high, missing):  # type: ignore[no-untyped-de
     return low < 0.0 if op == BELOW else low <= SLACK
 
 
-@numba.njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _interval(op, if_missing, weight, low, high, missing):  # type: ignore[no-untyped-def]
     """Between which values a number times `weight`, plus something between `low` and `high`, compares so with 0."""
     if missing == 2:
@@ -337,7 +337,7 @@ def _interval(op, if_missing, weight, low, high, missing):  # type: ignore[no-un
     return min(least, most), max(least, most)
 
 
-@numba.njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _narrow(i, j, row, locked, cells, asked, bounds, rules, fits):  # type: ignore[no-untyped-def]
     """Between which values the rules let number j lie, and if it may be missing; for levels, in `fits`, which may be.
 
@@ -378,7 +378,7 @@ def _narrow(i, j, row, locked, cells, asked, bounds, rules, fits):  # type: igno
     return low, high, missing
 
 
-@numba.njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _fit_levels(c, j, rules, fits):  # type: ignore[no-untyped-def]
     """Rule out the levels that no literal of a clause names."""
     for code in range(rules.levels.shape[1]):
@@ -388,14 +388,14 @@ def _fit_levels(c, j, rules, fits):  # type: ignore[no-untyped-def]
         fits[code] = fits[code] and named
 
 
-@numba.njit(cache=True, error_model="numpy", inline="always")
+@compiled(error_model="numpy", inline="always")
 def is_spent(i, j, used, spent, bounds):  # type: ignore[no-untyped-def]
     """Whether a draw can't afford to change feature j."""
     purse = bounds.purse - spent - bounds.price[i, j] - bounds.fixed[j]
     return bounds.budget - used - bounds.needed[i, j] - bounds.owed[i, j] < 1 or purse < -0.5 * SLACK
 
 
-@numba.njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def depends(j, bounds, rules):  # type: ignore[no-untyped-def]
     """Whether what feature j may change to depends on the features before it."""
     if rules is not None:
@@ -405,7 +405,7 @@ def depends(j, bounds, rules):  # type: ignore[no-untyped-def]
     return bounds.unit[j] > 0.0 and np.isfinite(bounds.purse)
 
 
-@numba.njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def changes(i, j, n_states, cells, asked, bounds, share):  # type: ignore[no-untyped-def]
     """The share of each state that is allowed whatever was drawn before, in `share`."""
     own, level, start = asked.own[i, j], bounds.level[j], cells.offset[j]
@@ -419,7 +419,7 @@ def changes(i, j, n_states, cells, asked, bounds, share):  # type: ignore[no-unt
             share[cell + 1] = part(i, j, cell, bounds.low[i, j], bounds.high[i, j], cells, asked, bounds)[0]
 
 
-@numba.njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _restrict(i, j, n_states, low, high, missing, fits, cells, asked, bounds, share):  # type: ignore[no-untyped-def]
     """Take from the shares of changed states what lies beyond the ends, is missing or does not fit."""
     level, lows, highs, start = bounds.level[j], cells.low, cells.high, cells.offset[j]
@@ -439,7 +439,7 @@ def _restrict(i, j, n_states, low, high, missing, fits, cells, asked, bounds, sh
             share[cell + 1] = part(i, j, cell, low, high, cells, asked, bounds)[0]
 
 
-@numba.njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def weigh(i, j, n_states, row, used, spent, cells, asked, bounds, rules, fits, share):  # type: ignore[no-untyped-def]
     """Narrow the shares of `changes` to what was drawn so far; returns the ends for a changed number."""
     q = asked.query[i, j]
@@ -471,7 +471,7 @@ def weigh(i, j, n_states, row, used, spent, cells, asked, bounds, rules, fits, s
     return low, high
 
 
-@numba.njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def no_dead_end(share, n_states, closed):  # type: ignore[no-untyped-def]
     """Rule keeping out where it is closed; but where nothing is left, keep: such a draw is dropped when finished."""
     if closed:
@@ -482,7 +482,7 @@ def no_dead_end(share, n_states, closed):  # type: ignore[no-untyped-def]
     share[0] = 1.0
 
 
-@numba.njit(cache=True, error_model="numpy", inline="always")
+@compiled(error_model="numpy", inline="always")
 def cost(value, query, fixed, unit):  # type: ignore[no-untyped-def]
     """What a changed feature costs."""
     apart = abs(value - query)
