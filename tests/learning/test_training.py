@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from dicoflex.errors import SettingError
 from dicoflex.learning.pairs import Pairs
-from dicoflex.learning.training import History, Lesson, TrainingConfig, one_thread, pick_device, train
+from dicoflex.learning.training import History, Lesson, TrainingConfig, pick_device, train
 from dicoflex.runtime.progress import Progress
 
 
@@ -293,13 +293,6 @@ def test_device() -> None:
     if not torch.cuda.is_available():
         with pytest.raises(SettingError, match="this machine offers no CUDA; use 'auto' or 'cpu'"):
             pick_device("cuda")
-
-
-def test_one_thread() -> None:
-    before = torch.get_num_threads()
-    with one_thread():
-        assert torch.get_num_threads() == 1
-    assert torch.get_num_threads() == before
 
 
 def test_history_of_nothing() -> None:
