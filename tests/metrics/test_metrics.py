@@ -17,6 +17,7 @@ from sklearn.neighbors import LocalOutlierFactor
 
 from dicoflex import metrics
 from dicoflex.errors import DataError, UserError
+from dicoflex.metrics import diversity
 from dicoflex.table.schema import Schema
 
 
@@ -575,7 +576,7 @@ def test_hypervolume_of_units_that_are_far_apart():
 @pytest.mark.parametrize(("n", "dimensions"), [(13, 10), (40, 8)])
 def test_estimated_volume_is_near_the_exact_one(n, dimensions):
     changes = np.random.default_rng(1).uniform(0.2, 5, (n, dimensions))
-    assert not metrics._is_quick(n, dimensions)
+    assert not diversity._is_quick(n, dimensions)
     expected = moocore.hypervolume(changes, ref=0, maximise=True)
     found = volumes([tuple(row) for row in changes])
     assert found == pytest.approx(expected, rel=0.05)
