@@ -2,8 +2,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
-# Compiled kernels call each other across files, and numba looks at one file only: one folder per state of all of them.
-export NUMBA_CACHE_DIR := $(CURDIR)/.compiled/$(shell find src -name '*.py' | sort | xargs grep -l numba | xargs cat | cksum | cut -d' ' -f1)
+# A folder per state of all kernels, which plain pytest uses too: numba alone would not notice an edit in another file.
+export NUMBA_CACHE_DIR := $(shell $(PYTHON) tests/kernels.py)
 # Without its dependencies: two of them are boosting libraries that none of its methods here needs.
 RIVALS := dice-ml==0.12 raiutils==0.4.2 nflows==0.14
 

@@ -106,7 +106,9 @@ def is_possible(explainer: DiCoFlex, task: Task, frame: pd.DataFrame) -> np.ndar
     row = rows_of(frame)
     number = {label: i for i, label in enumerate(explainer.classes_.tolist())}
     target = np.array([number[label] for label in task.targets[row].tolist()])
-    sure = explainer.model_.stand_in.probabilities(explainer.model_.encoding.encode(frame))[np.arange(len(frame)), target]
+    sure = explainer.model_.stand_in.probabilities(explainer.model_.encoding.encode(frame))[
+        np.arange(len(frame)), target
+    ]
     repeated = frame.reset_index(level="row").duplicated().to_numpy()
     return (sure >= CONFIDENCE) & ~repeated
 

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
-ROOT = Path(__file__).resolve().parents[1]
+import kernels
 
-
-def kernels_digest() -> str:
-    """A name for the present state of all files with compiled code."""
-    sources = (path.read_bytes() for path in sorted((ROOT / "src").rglob("*.py")))
-    return hashlib.sha256(b"".join(source for source in sources if b"numba" in source)).hexdigest()[:12]
-
-
-# Kernels call each other across files, and numba's cache looks at one file only: an edit must not meet old code.
-os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".compiled" / kernels_digest()))
+# Numba reads the name of the folder when it is imported.
+if not os.environ.get("NUMBA_CACHE_DIR"):
+    os.environ["NUMBA_CACHE_DIR"] = str(kernels.folder())
 
 import numba
 import numpy as np

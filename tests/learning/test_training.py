@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,11 +13,11 @@ import torch
 from pydantic import ValidationError
 
 from dicoflex.errors import SettingError
+from dicoflex.learning import training
 from dicoflex.learning.config import TrainingConfig
 from dicoflex.learning.pairs import Pairs
 from dicoflex.learning.training import History, TrainingSet, pick_device, train
 from dicoflex.runtime.progress import Progress
-from dicoflex.runtime.threads import one_torch_thread
 
 
 class Slope:
@@ -118,19 +118,31 @@ def test_table_without_held_out_pairs() -> None:
 # -- what ends it early -----------------------------------------------------------------------------------------------
 
 
-def test_time_budget_holds_within_an_epoch() -> None:
+class Clock:
+    """A clock that the training loop reads and that each step moves on by 1/32 s."""
+
+    def __init__(self, model: Slope, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 5.0
+        model.before_step = self.move
+        monkeypatch.setattr(training, "time", SimpleNamespace(monotonic=lambda: self.now))
+
+    def move(self, _: int) -> None:
+        self.now += 1 / 32
+
+
+def test_time_budget_holds_within_an_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
     model = Slope()
-    model.before_step = lambda _: time.sleep(0.02)
-    start = time.monotonic()
-    history = run(model, lesson(n=100_000), epochs=100, max_seconds=0.2)
-    assert time.monotonic() - start < 2
-    assert history.stopped == "the 0.2 s were used up"
-    assert len(history.epochs) == 1
+    Clock(model, monkeypatch)
+    history = run(model, lesson(n=100_000), epochs=100, max_seconds=0.25)
+    assert len(model.seen) == 8 + 1
+    assert history.stopped == "the 0.25 s were used up"
+    assert [e["seconds"] for e in history.epochs] == [9 / 32]
     assert float(model.weight.detach()) > 0
 
 
-def test_least_time_budget_still_trains_a_step() -> None:
+def test_least_time_budget_still_trains_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
     model = Slope()
+    Clock(model, monkeypatch)
     run(model, epochs=100, max_seconds=1e-9)
     assert len(model.seen) == 1
     assert float(model.weight.detach()) > 0
@@ -220,13 +232,12 @@ def test_cosine_schedule() -> None:
     np.testing.assert_allclose(step_sizes(model), 0.1 * (0.01 + 0.99 * 0.5 * (1 + np.cos(np.pi * done))), rtol=1e-3)
 
 
-def test_cosine_schedule_follows_the_clock_when_time_is_short() -> None:
+def test_cosine_schedule_follows_the_clock_when_time_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
     model = Slope()
-    model.before_step = lambda _: time.sleep(0.01)
-    run(model, epochs=10_000, schedule="cosine", max_seconds=0.4)
-    sizes = step_sizes(model)
-    assert sizes[0] > 0.09
-    assert sizes[-1] < 0.02
+    Clock(model, monkeypatch)
+    run(model, epochs=10_000, schedule="cosine", max_seconds=1.0)
+    done = np.arange(32) / 32
+    np.testing.assert_allclose(step_sizes(model), 0.1 * (0.01 + 0.99 * 0.5 * (1 + np.cos(np.pi * done))), rtol=1e-3)
 
 
 def test_weight_decay_pulls_to_zero() -> None:
@@ -295,13 +306,6 @@ def test_device() -> None:
     if not torch.cuda.is_available():
         with pytest.raises(SettingError, match="this machine offers no CUDA; use 'auto' or 'cpu'"):
             pick_device("cuda")
-
-
-def test_one_thread() -> None:
-    before = torch.get_num_threads()
-    with one_torch_thread():
-        assert torch.get_num_threads() == 1
-    assert torch.get_num_threads() == before
 
 
 def test_history_of_nothing() -> None:

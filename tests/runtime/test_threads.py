@@ -6,9 +6,10 @@ import threading
 
 import numpy as np
 import pytest
+import torch
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from dicoflex.runtime.threads import in_threads, one_blas_thread
+from dicoflex.runtime.threads import in_threads, one_blas_thread, one_torch_thread
 
 
 def blas_threads() -> set[int]:
@@ -47,6 +48,13 @@ def test_blas_has_one_thread_inside_and_its_own_number_after() -> None:
         with one_blas_thread(), one_blas_thread():
             assert blas_threads() == {1}
         assert blas_threads() == before
+
+
+def test_torch_has_one_thread_inside_and_its_own_number_after() -> None:
+    before = torch.get_num_threads()
+    with one_torch_thread():
+        assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == before
 
 
 def test_blocks_that_overlap_in_threads_set_the_number_back() -> None:

@@ -6,6 +6,7 @@ import io
 import subprocess
 import sys
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -157,8 +158,9 @@ def test_importing_loads_neither_matplotlib_nor_rich() -> None:
 
 def test_drawing_leaves_pyplot_alone() -> None:
     code = (
-        "import sys; sys.path.insert(0, 'tests'); from test_plots import *; plot_changes(card(MIXED)); "
+        "import sys; from test_pictures import *; plot_changes(card(MIXED)); "
         "plot_map(TRAIN, TRAIN, schema=Schema.infer(TRAIN)); print('matplotlib.pyplot' in sys.modules)"
     )
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    here = Path(__file__).parent
+    out = subprocess.run([sys.executable, "-c", code], cwd=here, capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "False"
