@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dicoflex.errors import ModelFileError
 from dicoflex.generators.mixed.cells import LOPSIDED, MIN_CELL, Grid
-from dicoflex.generators.mixed.kernels import _Asked, _cells
+from dicoflex.generators.mixed.kernels import _cells, _Queries
 from dicoflex.generators.mixed.lookahead import part, value
 from dicoflex.table.encoding import Encoding
 from dicoflex.table.schema import Schema
@@ -133,7 +133,7 @@ def test_what_is_drawn_lies_in_its_cell_and_is_not_the_query(sort: str, seed: in
     query = values[rng.integers(0, n)]
     own, where = locate(grid, query[None])
     none = np.zeros((1, 1), dtype=bool)
-    asked = _Asked(query[None], None, none, own, where, none, grid.holds(query[None], own), None)
+    asked = _Queries(query[None], None, none, own, where, none, grid.holds(query[None], own), None)
     cells = _cells(grid)
     for cell in range(grid.n_cells):
         if cell == own[0, 0] and grid.count[cell] == 1:
