@@ -1,0 +1,185 @@
+"""Exact dependencies between features: one that is linear in others, a product of two, or settled by another's value.
+
+They are found on all training rows, with a tolerance for rounding. In an answer the dependent feature follows: it is
+never chosen, and stays the query's where nothing that it depends on changed.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Dependencies", "Dependency", "Steps", "follow"]
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
+
+from dicoflex.runtime.compiled import compiled
+from dicoflex.table.encoding import Values
+from dicoflex.table.schema import Schema
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+LINEAR, PRODUCT, LOOKUP = 0, 1, 2
+KINDS = {"linear": LINEAR, "product": PRODUCT, "lookup": LOOKUP}
+ROUNDING = 1e-6
+
+
+class Dependency(BaseModel):
+    """Feature `follows` is settled by those in `of`: linear (weights, constant), a product, or a table by value."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=False)
+
+    kind: Literal["linear", "product", "lookup"]
+    follows: int
+    of: tuple[int, ...]
+    weights: tuple[float, ...] = ()
+    constant: float = 0.0
+    keys: tuple[float, ...] = ()
+    values: tuple[float, ...] = ()
+    decimals: int = 12
+
+    def describe(self, schema: Schema) -> str:
+        """The dependency in words."""
+        name, of = schema.names[self.follows], [schema.names[j] for j in self.of]
+        if self.kind == "lookup":
+            return f"{name} follows from {of[0]}"
+        if self.kind == "product":
+            return f"{name} = {of[0]} × {of[1]}"
+        terms = [str(n) if w == 1 else f"{w:g} × {n}" for w, n in zip(self.weights, of, strict=True)]
+        constant = f" {'+' if self.constant > 0 else '-'} {abs(self.constant):g}" if self.constant else ""
+        return f"{name} = {' + '.join(terms)}{constant}"
+
+
+class Steps(NamedTuple):
+    """Dependencies as kernels read them: entry i has sources source[at[i]:at[i + 1]], with weights alike."""
+
+    kind: Ints
+    follows: Ints
+    at: Ints
+    source: Ints
+    weight: Floats
+    constant: Floats
+    scale: Floats
+    table_at: Ints
+    key: Floats
+    value: Floats
+
+
+@dataclass(frozen=True)
+class Dependencies:
+    """All dependencies of a table, in an order in which they can be followed; no feature follows twice or in a ring."""
+
+    found: tuple[Dependency, ...]
+    n_features: int
+
+    @cached_property
+    def followers(self) -> NDArray[np.bool_]:
+        """Which features follow from others."""
+        mask = np.zeros(self.n_features, dtype=bool)
+        mask[[one.follows for one in self.found]] = True
+        return mask
+
+    def broken(self, values: Values, query: Values) -> NDArray[np.bool_]:
+        """Which rows break one; a dependent feature whose sources are the query's own may stay the query's."""
+        out = np.zeros(len(values), dtype=bool)
+        if self.found:
+            _broken(np.ascontiguousarray(values), np.ascontiguousarray(query), self.steps, out)
+        return out
+
+    def without(self, features: Iterable[int]) -> Dependencies:
+        """The dependencies less those of some features."""
+        gone = set(features)
+        return Dependencies(tuple(one for one in self.found if one.follows not in gone), self.n_features)
+
+    @cached_property
+    def steps(self) -> Steps:
+        """The dependencies as kernels take them."""
+        found = self.found
+        return Steps(
+            np.array([KINDS[one.kind] for one in found], dtype=np.int64),
+            np.array([one.follows for one in found], dtype=np.int64),
+            np.cumsum([0, *(len(one.of) for one in found)]),
+            np.array([j for one in found for j in one.of], dtype=np.int64),
+            np.array([w for one in found for w in (one.weights or (0.0,) * len(one.of))], dtype=np.float64),
+            np.array([one.constant for one in found], dtype=np.float64),
+            np.array([10.0**one.decimals for one in found], dtype=np.float64),
+            np.cumsum([0, *(len(one.keys) for one in found)]),
+            np.array([key for one in found for key in one.keys], dtype=np.float64),
+            np.array([value for one in found for value in one.values], dtype=np.float64),
+        )
+
+    def state(self) -> list[dict[str, Any]]:
+        """The dependencies as plain JSON."""
+        return [one.model_dump(mode="json", exclude_defaults=True) for one in self.found]
+
+    @classmethod
+    def restore(cls, schema: Schema, state: Any) -> Dependencies:
+        """The dependencies that `state` was taken from; a `ValueError` where they don't fit the schema."""
+        found = tuple(Dependency(**one) for one in state)
+        followers: set[int] = set()
+        for one in found:
+            inside = all(0 <= j < len(schema) for j in (one.follows, *one.of)) and one.follows not in one.of
+            weighed = one.kind != "linear" or len(one.weights) == len(one.of) > 0
+            listed = one.kind != "lookup" or (len(one.of) == 1 and len(one.keys) == len(one.values) > 0)
+            paired = one.kind != "product" or len(one.of) == 2
+            if (
+                not (inside and weighed and listed and paired)
+                or one.follows in followers
+                or not 0 <= one.decimals <= 15
+            ):
+                raise ValueError("a dependency does not fit the schema")
+            if set(one.of) & {other.follows for other in found}:
+                raise ValueError("dependencies form a ring")
+            if not np.isfinite([one.constant, *one.weights, *one.keys, *one.values]).all():
+                raise ValueError("a dependency is not finite")
+            followers.add(one.follows)
+        return cls(found, len(schema))
+
+
+@compiled()
+def follow(row, query, steps):  # type: ignore[no-untyped-def]
+    """Let dependent features of `row` follow, in place; returns whether all are settled: a table may not know a value."""
+    settled = True
+    for i in range(len(steps.kind)):
+        t = steps.follows[i]
+        moved = False
+        for s in range(steps.at[i], steps.at[i + 1]):
+            x, q = row[steps.source[s]], query[steps.source[s]]
+            moved |= not (x == q or (np.isnan(x) and np.isnan(q)))
+        if not moved:
+            row[t] = query[t]
+            continue
+        first = row[steps.source[steps.at[i]]]
+        if steps.kind[i] == LOOKUP:
+            known = False
+            for s in range(steps.table_at[i], steps.table_at[i + 1]):
+                if steps.key[s] == first:
+                    row[t] = steps.value[s]
+                    known = True
+            settled &= known
+            continue
+        made = steps.constant[i]
+        if steps.kind[i] == PRODUCT:
+            made = first * row[steps.source[steps.at[i] + 1]]
+        else:
+            for s in range(steps.at[i], steps.at[i + 1]):
+                made += steps.weight[s] * row[steps.source[s]]
+        row[t] = np.rint(made * steps.scale[i]) / steps.scale[i]
+        settled &= not np.isnan(row[t])
+    return settled
+
+
+@compiled()
+def _broken(values, query, steps, out):  # type: ignore[no-untyped-def]
+    row = np.empty(values.shape[1])
+    for i in range(len(values)):
+        row[:] = values[i]
+        out[i] = not follow(row, query[i], steps)
+        for k in range(len(steps.follows)):
+            a, b = values[i, steps.follows[k]], row[steps.follows[k]]
+            near = abs(a - b) <= ROUNDING * max(1.0, abs(a)) or (np.isnan(a) and np.isnan(b))
+            out[i] |= not near

@@ -1,0 +1,26 @@
+"""Learning what goes together in a table."""
+
+from __future__ import annotations
+
+__all__ = ["learn_coherence"]
+
+import numpy as np
+
+from dicoflex.coherence import Coherence
+from dicoflex.coherence.seen_pairs import SeenPairs
+from dicoflex.coherence.stops import Stops
+from dicoflex.generators.base import Table
+from dicoflex.learning.dependencies import find_dependencies
+from dicoflex.learning.row_density import learn_row_density
+
+
+def learn_coherence(table: Table, *, min_count: int, seed: int) -> Coherence:
+    """Pairs of values that occur, exact dependencies and the density of the rows of a table."""
+    schema, values = table.encoding.schema, np.ascontiguousarray(table.values)
+    density = learn_row_density(schema, values, table.labels, table.n_classes, seed=seed)
+    return Coherence(
+        pairs=SeenPairs.learn(schema, values, min_count=min_count),
+        dependencies=find_dependencies(schema, values),
+        density=density,
+        stops=Stops.learn(schema, values, density.bins),
+    )

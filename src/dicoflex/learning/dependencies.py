@@ -1,0 +1,151 @@
+"""Finding exact dependencies: features that follow from others in every training row."""
+
+from __future__ import annotations
+
+__all__ = ["find_dependencies"]
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dicoflex.coherence.dependencies import Dependencies, Dependency
+from dicoflex.coherence.stops import decimals_of
+from dicoflex.table.encoding import Values
+from dicoflex.table.schema import Schema
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+TOLERANCE = 1e-6
+LEAST_ROWS = 50
+MOST_SOURCES = 4
+MOST_LEVELS = 200
+ROWS_PER_VALUE = 5
+
+
+def find_dependencies(schema: Schema, values: Values) -> Dependencies:
+    """Those that hold in all rows: numbers linear in others, products of two, and what follows from a value.
+
+    >>> import pandas as pd
+    >>> rows = np.column_stack([np.arange(100.0) % 37, np.arange(100.0) % 37 + 4])
+    >>> schema = Schema.infer(pd.DataFrame(rows, columns=["low", "high"]))
+    >>> [one.describe(schema) for one in find_dependencies(schema, rows).found]
+    ['high = low + 4']
+    """
+    numbers = [j for j, f in enumerate(schema.features) if f.is_number and _varies(values[:, j])]
+    whole = values[~np.isnan(values[:, numbers]).any(axis=1)]
+    found: list[Dependency] = []
+    if len(whole) >= LEAST_ROWS and len(numbers) > 1:
+        found += _linear(whole, numbers)
+        taken = {one.follows for one in found}
+        found += _products(whole, [j for j in numbers if j not in taken])
+    found += _tables(values, found)
+    return Dependencies(tuple(found), len(schema))
+
+
+def _varies(column: Floats) -> bool:
+    present = column[~np.isnan(column)]
+    return len(present) > 0 and bool(present.max() > present.min())
+
+
+def _fits(given: Floats, made: Floats) -> bool:
+    return bool(np.abs(given - made).max() <= TOLERANCE * max(1.0, float(np.abs(given).max())))
+
+
+def _linear(values: Floats, numbers: list[int]) -> list[Dependency]:
+    """Numbers that are linear in at most four of those before them, by least squares: affine pairs and sums."""
+    found: list[Dependency] = []
+    free = [numbers[0]]
+    few = values[np.linspace(0, len(values) - 1, min(len(values), 400)).astype(int)]
+    for j in numbers[1:]:
+        one = _linear_in(values, few, j, free)
+        if one is None:
+            free.append(j)
+        else:
+            found.append(one)
+    return found
+
+
+def _linear_in(values: Floats, few: Floats, j: int, free: list[int]) -> Dependency | None:
+    centre, spread = values[:, free].mean(axis=0), values[:, free].std(axis=0)
+    design = np.column_stack([(few[:, free] - centre) / spread, np.ones(len(few))])
+    weights = np.linalg.lstsq(design, few[:, j], rcond=None)[0]
+    if not _fits(few[:, j], design @ weights):
+        return None
+    used = np.flatnonzero(np.abs(weights[:-1]) > TOLERANCE * values[:, j].std())
+    if not 0 < len(used) <= MOST_SOURCES:
+        return None
+    of, raw = [free[u] for u in used], _rounded(weights[used] / spread[used])
+    constant = float(_rounded(np.array([np.median(few[:, j] - few[:, of] @ raw)]))[0])
+    if not _fits(values[:, j], values[:, of] @ raw + constant):
+        return None
+    return Dependency(
+        kind="linear", follows=j, of=tuple(of), weights=tuple(raw.tolist()), constant=constant,
+        decimals=decimals_of(values[:, j]),
+    )  # fmt: skip
+
+
+def _rounded(weights: Floats) -> Floats:
+    """Weights as the round numbers that they are within rounding."""
+    near = np.round(weights, 4)
+    return np.where(np.abs(near - weights) <= 1e-7 * np.maximum(1.0, np.abs(weights)), near, weights)
+
+
+def _products(values: Floats, numbers: list[int]) -> list[Dependency]:
+    few = values[np.linspace(0, len(values) - 1, min(len(values), 200)).astype(int)]
+    found: list[Dependency] = []
+    tied: set[int] = set()
+    for j in numbers:
+        for a in numbers:
+            for b in (b for b in numbers if b > a and j not in (a, b)):
+                if tied & {a, b, j} or not _fits(few[:, j], few[:, a] * few[:, b]):
+                    continue
+                if _fits(values[:, j], values[:, a] * values[:, b]):
+                    digits = decimals_of(values[:, j])
+                    found.append(Dependency(kind="product", follows=j, of=(a, b), decimals=digits))
+                    tied |= {j, a, b}
+    return found
+
+
+def _tables(values: Floats, known: list[Dependency]) -> list[Dependency]:
+    """Features with few values that follow from another one, which has more or as many."""
+    followers, sources = {one.follows for one in known}, {j for one in known for j in one.of}
+    few = _few_values(values, followers)
+    found: list[Dependency] = []
+    for b, (levels, code) in few.items():
+        if b in sources:
+            continue
+        for a, (keys, key) in few.items():
+            if a == b or len(keys) < len(levels) or a in followers:
+                continue
+            settled = _settled(key, code, len(keys), len(levels))
+            if settled is not None:
+                found.append(
+                    Dependency(kind="lookup", follows=b, of=(a,), keys=tuple(keys), values=tuple(levels[settled]))
+                )
+                followers.add(b)
+                sources.add(a)
+                break
+    return found
+
+
+def _few_values(values: Floats, followers: set[int]) -> dict[int, tuple[Floats, Ints]]:
+    found: dict[int, tuple[Floats, Ints]] = {}
+    for j in range(values.shape[1]):
+        column = values[:, j]
+        if j in followers or np.isnan(column).any():
+            continue
+        distinct, code = np.unique(column, return_inverse=True)
+        if 2 <= len(distinct) <= MOST_LEVELS and len(column) >= ROWS_PER_VALUE * len(distinct):
+            found[j] = distinct, code
+    return found
+
+
+def _settled(key: Ints, code: Ints, n_keys: int, n_levels: int) -> Ints | None:
+    """The code that goes with each key, where all rows of a key have one; None where some key has two.
+
+    Keys that one row has prove nothing: nearly all rows must lie at keys that repeat.
+    """
+    low, high = np.full(n_keys, n_levels), np.full(n_keys, -1)
+    np.minimum.at(low, key, code)
+    np.maximum.at(high, key, code)
+    repeats = np.bincount(key, minlength=n_keys)[key] > 1
+    return low if (low == high).all() and repeats.mean() > 0.99 else None

@@ -1,0 +1,122 @@
+"""Learning the density of the rows, by maximum likelihood on nine tenths of them."""
+
+from __future__ import annotations
+
+__all__ = ["learn_row_density"]
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from dicoflex.coherence.bins import Bins
+from dicoflex.coherence.row_density import BLOCK, QUANTILES, RowDensity, factors_of
+from dicoflex.runtime.threads import one_torch_thread
+from dicoflex.table.encoding import Values
+from dicoflex.table.schema import Schema
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+CELLS = 20
+HIDDEN, HEAD = 64, 32
+BATCH = 512
+STEPS = 1200
+LEAST_STEPS = 120
+ROWS_PER_STEP = 16
+RATE, DECAY = 1e-2, 0.5
+HELD_OUT = 0.1
+LEAST_ROWS = 20
+NEVER = -1e4
+
+
+def learn_row_density(schema: Schema, values: Values, labels: Ints, n_classes: int, *, seed: int) -> RowDensity:
+    """The density of rows with these classes; the held-out tenth tells what is usual."""
+    rng = np.random.default_rng(seed)
+    bins = Bins.build(schema, values, n=CELLS)
+    cells = bins.locate(values)
+    order = _order(bins, cells)
+    held = np.zeros(len(values), dtype=bool)
+    held[rng.permutation(len(values))[: max(1, int(HELD_OUT * len(values)))]] = True
+    weights = _train(bins, order, cells[~held] if not held.all() else cells, rng, seed)
+    nothing = np.zeros((n_classes, len(QUANTILES)))
+    density = RowDensity(bins, factors_of(bins, order, weights), nothing, nothing)
+    score, least = density.judge(values[held])
+    tables = (_by_class(scores, labels[held], n_classes) for scores in (score, least))
+    return RowDensity(bins, density.factors, *tables)
+
+
+def _by_class(scores: Floats, labels: Ints, n_classes: int) -> Floats:
+    """Quantiles of each class's scores; of all where a class has too few."""
+    rows = [scores[labels == c] for c in range(n_classes)]
+    return np.array([np.quantile(mine if len(mine) >= LEAST_ROWS else scores, QUANTILES) for mine in rows])
+
+
+def _order(bins: Bins, cells: Ints) -> Ints:
+    """Levels first, then numbers; the least spread first."""
+    shares = [np.bincount(column) / max(len(column), 1) for column in cells.T]
+    spread = [-(share[share > 0] * np.log(share[share > 0])).sum() for share in shares]
+    return np.lexsort((spread, bins.number))
+
+
+class _Net(nn.Module):
+    """Logits of all places at once (d, n, states)."""
+
+    def __init__(self, bins: Bins, order: Ints, cells: Ints) -> None:
+        super().__init__()
+        d, states = len(order), -(-int(bins.size.max()) // BLOCK) * BLOCK
+        self.told = nn.Parameter(torch.randn(int(bins.offset[-1]), HIDDEN) * d**-0.5)
+        self.start = nn.Parameter(torch.full((HIDDEN,), 0.1))
+        self.inner = nn.Parameter(torch.randn(d, HIDDEN, HEAD) * (2.0 / HIDDEN) ** 0.5)
+        self.inner_bias = nn.Parameter(torch.zeros(d, HEAD))
+        self.outer = nn.Parameter(torch.randn(d, HEAD, states) * 0.3 * HEAD**-0.5)
+        self.outer_bias = nn.Parameter(torch.from_numpy(_marginals(bins, order, cells, states)))
+
+    def forward(self, at: torch.Tensor) -> torch.Tensor:
+        said = nn.functional.embedding(at[:, :-1].T, self.told)
+        heard = torch.cat([self.start.expand(1, len(at), HIDDEN), said]).cumsum(0)
+        head = torch.relu(torch.baddbmm(self.inner_bias[:, None, :], torch.relu(heard), self.inner))
+        return torch.baddbmm(self.outer_bias[:, None, :], head, self.outer)
+
+
+def _marginals(bins: Bins, order: Ints, cells: Ints, states: int) -> NDArray[np.float32]:
+    """Log shares of each place's cells: where the network starts from."""
+    out = np.full((len(order), states), NEVER, dtype=np.float32)
+    for k, j in enumerate(order):
+        counts = np.bincount(cells[:, j], minlength=bins.size[j])
+        out[k, : bins.size[j]] = np.log((counts + 0.5) / (counts.sum() + 0.5 * bins.size[j]))
+    return out
+
+
+def _train(
+    bins: Bins, order: Ints, cells: Ints, rng: np.random.Generator, seed: int
+) -> dict[str, NDArray[np.float32]]:  # fmt: skip
+    steps = int(np.clip(len(cells) // ROWS_PER_STEP, LEAST_STEPS, STEPS))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        net = _Net(bins, order, cells).float()
+    decayed = [net.told, net.inner, net.outer]
+    plain = [net.start, net.inner_bias, net.outer_bias]
+    optimizer = torch.optim.AdamW(
+        [{"params": decayed}, {"params": plain, "weight_decay": 0.0}], lr=RATE, weight_decay=DECAY, betas=(0.9, 0.99)
+    )
+    plan = torch.optim.lr_scheduler.OneCycleLR(optimizer, RATE, total_steps=steps, pct_start=0.1)
+    state = torch.from_numpy(np.ascontiguousarray(cells[:, order]))
+    at = state + torch.from_numpy(bins.offset[:-1][order])
+    with one_torch_thread():
+        for index in _batches(len(cells), steps, rng):
+            logits = net(at[index])
+            wanted = state[index].T.reshape(-1)
+            loss = nn.functional.cross_entropy(logits.reshape(len(wanted), -1), wanted) * len(order)
+            optimizer.zero_grad(set_to_none=True)
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+            plan.step()
+    return {name: np.array(value.detach().numpy(), order="C") for name, value in net.named_parameters()}
+
+
+def _batches(n: int, steps: int, rng: np.random.Generator) -> list[torch.Tensor]:
+    """Row numbers for each step: all rows in turn, in a new order each time."""
+    size = min(BATCH, n)
+    rounds = -(-steps * size // n)
+    queue = np.concatenate([rng.permutation(n) for _ in range(rounds)])
+    return [torch.from_numpy(queue[i * size : (i + 1) * size]) for i in range(steps)]
