@@ -64,7 +64,7 @@ def constraints(flags: Flags, schema: Schema, path: Path | None = None) -> Const
     """What the flags and the JSON file at `path` demand together, in the names and levels of `schema`.
 
     >>> import pandas as pd
-    >>> from dicoflex.schema import Schema
+    >>> from dicoflex.table.schema import Schema
     >>> schema = Schema.infer(pd.DataFrame({"hours": [20, 60], "housing": ["own", "rent"]}))
     >>> constraints(Flags(ranges=["hours=+0:+5"], forbidden=["housing=rent"]), schema).model_dump()
     {'ranges': {'hours': {'delta': [0.0, 5.0]}}, 'forbidden': {'housing': ['rent']}}

@@ -223,14 +223,14 @@ def _on_levels(j: int, feature: Feature, codes: set[int], *, negated: bool, plai
 def _codes(feature: Feature, op: str, literal: Any) -> list[int]:
     """The codes of the levels that compare so with a literal: equality by value, order by the feature's own."""
     value = literal.value if isinstance(literal, Number | Text | Truth) else literal
-    equal = [code for code, level in enumerate(feature.levels) if equal(level, value)]
+    same = [code for code, level in enumerate(feature.levels) if equal(level, value)]
     if op == "==":
-        return equal
+        return same
     if op == "!=":
-        return [code for code in range(len(feature.levels)) if code not in equal]
-    at = equal[0] if equal else -1
+        return [code for code in range(len(feature.levels)) if code not in same]
+    at = same[0] if same else -1
     tests = {"<": lambda c: c < at, "<=": lambda c: c <= at, ">": lambda c: c > at, ">=": lambda c: c >= at}
-    return [code for code in range(len(feature.levels)) if equal and tests[op](code)]
+    return [code for code in range(len(feature.levels)) if same and tests[op](code)]
 
 
 def _linear(node: Node, schema: Schema) -> dict[int, float] | None:
@@ -288,8 +288,8 @@ def _holds(node: Node, values: Values, schema: Schema) -> Bools:
         parts = np.array([_holds(part, values, schema) for part in node.parts], dtype=bool)
         return np.asarray(parts.all(axis=0) if isinstance(node, And) else parts.any(axis=0))
     if isinstance(node, Member):
-        equal = [_compared(Comparison("==", node.item, value), values, schema) for value in node.values]
-        return np.asarray(np.array(equal, dtype=bool).reshape(len(equal), len(values)).any(axis=0))
+        same = [_compared(Comparison("==", node.item, value), values, schema) for value in node.values]
+        return np.asarray(np.array(same, dtype=bool).reshape(len(same), len(values)).any(axis=0))
     if isinstance(node, Missing):
         return _absent(node.name, values, schema)
     assert isinstance(node, Comparison)

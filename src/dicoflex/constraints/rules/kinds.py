@@ -56,6 +56,7 @@ def check_kinds(rule: Rule, kinds: Mapping[str, str], levels: Mapping[str, Seque
     kinds: a rule's name to 'number', 'level', 'ordinal' or 'boolean'.
     levels: the levels of names of kind 'level' and 'ordinal', the latter in their order; literals must be among them.
 
+    >>> from dicoflex.constraints.rules.parser import parse
     >>> check_kinds(parse("age >= 'old'"), {"age": "number"})
     Traceback (most recent call last):
     dicoflex.errors.RuleError: rule "age >= 'old'": compares age, a number, with the text 'old'; write a number

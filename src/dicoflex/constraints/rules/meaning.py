@@ -38,6 +38,7 @@ ARITHMETIC: dict[str, Callable[[float, float], float]] = {
 def evaluate(rule: Rule, row: Mapping[Any, Any], *, orders: Mapping[str, Sequence[Any]] | None = None) -> bool:
     """Whether the rule holds on `row`, by name; `orders` gives the levels of ordinals, lowest first.
 
+    >>> from dicoflex.constraints.rules.parser import parse
     >>> evaluate(parse("loan / income <= 4"), {"loan": 100, "income": 30})
     True
     >>> evaluate(parse("grade >= 'b'"), {"grade": "a"}, orders={"grade": ["c", "b", "a"]})

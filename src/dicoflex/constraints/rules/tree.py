@@ -134,6 +134,7 @@ Node = Value | Condition
 class Rule:
     """A rule as it was written, and its tree; `str` gives canonical text that parses to an equal tree.
 
+    >>> from dicoflex.constraints.rules.parser import parse
     >>> str(parse("20<=hours<=50"))
     '20 <= hours and hours <= 50'
     """
@@ -226,6 +227,7 @@ def is_bare(name: str) -> bool:
 def names(rule: Rule) -> tuple[str, ...]:
     """The features that the rule names, each once, in order of appearance.
 
+    >>> from dicoflex.constraints.rules.parser import parse
     >>> names(parse("if a > b then b > c"))
     ('a', 'b', 'c')
     """
