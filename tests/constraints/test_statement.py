@@ -14,7 +14,9 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from dicoflex.constraints import Constraints, delta, per_unit, relative
-from dicoflex.constraints.statement import PerUnit, Range, combine, has_multiple
+from dicoflex.constraints.joining import combine
+from dicoflex.constraints.parts import PerUnit, Range
+from dicoflex.constraints.statement import has_multiple
 from dicoflex.errors import ConstraintError, RuleError
 
 EVERYTHING: dict[str, Any] = {

@@ -13,7 +13,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dicoflex.constraints import Constraints
-from dicoflex.constraints.statement import Single, combine
+from dicoflex.constraints.joining import combine
+from dicoflex.constraints.sentences import Single
 from dicoflex.errors import ConstraintError, QueryError, named
 from dicoflex.generators.base import Context
 from dicoflex.limits.limits import Limits

@@ -17,10 +17,11 @@ import numpy as np
 import pandas as pd
 
 from dicoflex.constraints import Constraints
+from dicoflex.constraints.parts import PerUnit, Range
 from dicoflex.constraints.rules.kinds import resolve
 from dicoflex.constraints.rules.meaning import evaluate
 from dicoflex.constraints.rules.tree import Rule, names
-from dicoflex.constraints.statement import PerUnit, Range, Single
+from dicoflex.constraints.sentences import Single
 from dicoflex.table.feature import Feature, Kind, dtype_of
 from dicoflex.table.schema import Schema
 from dicoflex.values import is_missing, plain

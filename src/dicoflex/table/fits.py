@@ -8,7 +8,8 @@ import math
 from typing import Any
 
 from dicoflex.constraints import Constraints
-from dicoflex.constraints.statement import PerUnit, Range, has_multiple
+from dicoflex.constraints.parts import PerUnit, Range
+from dicoflex.constraints.statement import has_multiple
 from dicoflex.errors import ConstraintError, named
 from dicoflex.table.feature import Feature, Kind
 
