@@ -355,7 +355,7 @@ def test_every_single_constraint_in_words() -> None:
 
 
 def test_labels_are_short() -> None:
-    labels = {single.kind: single.label for single in Constraints(**EVERYTHING).singles()}
+    labels = {one.kind: one.label for one in Constraints(**EVERYTHING).one_by_one()}
     assert labels["ranges"] == "range 7 at least 1"
     assert labels["steps"] == "step loan 500"
     assert labels["max_changes"] == "max_changes 3"

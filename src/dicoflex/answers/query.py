@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dicoflex.constraints import Constraints
 from dicoflex.constraints.joining import combine
-from dicoflex.constraints.sentences import Single
+from dicoflex.constraints.kinds import KINDS
 from dicoflex.errors import ConstraintError, QueryError, named
 from dicoflex.generators.base import Context
 from dicoflex.limits.limits import Limits
@@ -134,31 +134,19 @@ def hardest(query: Query, which: Ints, rows: Values) -> dict[int, str]:
     own = query.context.query[which]
     frozen = query.limits.encoding.schema.mask(list(query.wish.frozen))
     entry = np.repeat(np.arange(len(which)), each)
-    singles = [single for single in query.wish.singles() if single.kind not in ("frozen", "strict", "cost")]
+    # What is frozen binds the draws without limits too.
+    ones = [one for one in query.wish.one_by_one() if KINDS[one.kind].role == "limit" and one.kind != "frozen"]
     shares = []
-    for single in singles:
-        limits = Limits.build(_only(query.wish, single), query.limits.encoding, own, np.tile(frozen, (len(own), 1)))
+    for one in ones:
+        limits = Limits.build(query.wish.only(one), query.limits.encoding, own, np.tile(frozen, (len(own), 1)))
         shares.append(limits.broken(rows, own[entry], entry).reshape(len(which), each).mean(axis=1))
-    if not singles:
+    if not ones:
         return {}
     worst = np.argmax(shares, axis=0)
     return {
-        int(i): f"{singles[worst[k]].text} ({shares[worst[k]][k]:.0%} of the draws without it break it)"
+        int(i): f"{ones[worst[k]].text} ({shares[worst[k]][k]:.0%} of the draws without it break it)"
         for k, i in enumerate(which)
     }
-
-
-def _only(bound: Constraints, single: Single) -> Constraints:
-    """A set with one of its constraints alone."""
-    value = getattr(bound, single.kind)
-    if single.kind == "rules":
-        value = [text for text in value if single.label == f"rule {text}"]
-    elif isinstance(value, dict):
-        value = {single.feature: value[single.feature]}
-    elif isinstance(value, tuple):
-        value = (single.feature,)
-    cost = {"cost": bound.cost} if single.kind == "max_cost" else {}
-    return Constraints(**{single.kind: value, "strict": bound.strict, **cost})
 
 
 def shortfall(query: Query, got: Ints, refused: Ints, blamed: dict[int, str], *, rounds: int) -> pd.DataFrame:

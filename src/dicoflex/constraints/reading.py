@@ -28,6 +28,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from dicoflex.constraints.kinds import KINDS
 from dicoflex.constraints.rules.parser import parse
 from dicoflex.constraints.words import Value
 from dicoflex.errors import ConstraintError
@@ -36,7 +37,6 @@ from dicoflex.values import is_missing
 Name = int | str
 
 MAX_NUMBER = 1e300  # sums and products with it stay finite where it matters
-EMPTY_REMEDY = {"allowed": "to keep a feature as it is, put it in frozen", "forbidden": "leave the feature out"}
 
 
 # -- fields ------------------------------------------------------------------------------------------------------
@@ -52,7 +52,7 @@ def lists(given: Any, field: str) -> dict[Name, tuple[Value, ...]]:
     read = {name: _values(value, f"{field} {name!r}") for name, value in by_feature(given, field)}
     for name, values in read.items():
         if not values:
-            raise ConstraintError(f"{field} {name!r}: the list is empty; {EMPTY_REMEDY[field]}")
+            raise ConstraintError(f"{field} {name!r}: the list is empty; {KINDS[field].if_empty}")
     return read
 
 

@@ -26,11 +26,11 @@ from typing import Annotated, Any, TypeGuard
 from pydantic import BaseModel, BeforeValidator, ValidationInfo, model_serializer, model_validator
 
 from dicoflex.constraints import joining, parts, reading
+from dicoflex.constraints.kinds import KINDS, OneConstraint
 from dicoflex.constraints.parts import PerUnit, Range, Stated
 from dicoflex.constraints.reading import Name, Value
 from dicoflex.constraints.rules.parser import parse
 from dicoflex.constraints.rules.tree import Rule
-from dicoflex.constraints.sentences import Single, singles
 from dicoflex.constraints.words import plain
 from dicoflex.errors import ConstraintError
 
@@ -173,19 +173,25 @@ class Constraints(Stated):
     @property
     def is_empty(self) -> bool:
         """Whether nothing is constrained; `strict` and `override` alone constrain nothing."""
-        return not any(single.kind != "strict" for single in self.singles())
+        return not any(kind.shape.apart(getattr(self, kind.field)) for kind in KINDS.values() if kind.role != "manner")
 
     def features(self) -> list[tuple[str, Name]]:
         """Every feature that a field names, as (field, feature), in the order of the fields; rules are not read."""
-        return [(single.kind, single.feature) for single in self.singles() if single.feature is not None]
+        kinds = [KINDS[field] for field in type(self).model_fields if KINDS[field].names_features]
+        return [(kind.field, name) for kind in kinds for name, _ in kind.shape.apart(getattr(self, kind.field))]
 
-    def singles(self) -> list[Single]:
-        """The set taken apart, one item per single constraint, in the order of the fields."""
-        return singles(self)
+    def one_by_one(self) -> list[OneConstraint]:
+        """The set taken apart, in the order of the fields.
+
+        >>> one, = Constraints(ranges={"hours": (20, 50)}).one_by_one()
+        >>> one.feature, one.args, one.label
+        ('hours', (Range(low=20.0, high=50.0, kind='absolute'),), 'range hours 20 to 50')
+        """
+        return [one for field in type(self).model_fields for one in KINDS[field].one_by_one(getattr(self, field))]
 
     def describe(self) -> list[tuple[str, Any, str]]:
         """Every single constraint in plain words: (field, feature or None, sentence)."""
-        return [(single.kind, single.feature, single.text) for single in self.singles()]
+        return [(one.kind, one.feature, one.text) for one in self.one_by_one()]
 
     # -- joining -------------------------------------------------------------------------------------------------
 
@@ -211,6 +217,10 @@ class Constraints(Stated):
         [('frozen', 'sex', 'sex may not change')]
         """
         return joining.without(self, entries)
+
+    def only(self, one: OneConstraint) -> Constraints:
+        """One of the set's constraints alone, with the weights and the manner in which it is meant here."""
+        return joining.only(self, one)
 
 
 def has_multiple(low: float | None, high: float | None, step: float) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Value", "cost_text", "either", "moves_text", "percent", "plain", "signed"]
+__all__ = ["Value", "cost_text", "either", "moves_text", "percent", "plain", "range_text", "signed"]
 
 from typing import Any
 
@@ -47,6 +47,13 @@ def moves_text(moves: dict[Value, tuple[Value, ...]]) -> str:
     """Where each of some values may go."""
     lines = [f"from {_shown(key)} {'only to ' + either(v) if v else 'nowhere'}" for key, v in moves.items()]
     return ", ".join(lines)
+
+
+def range_text(limits: Any) -> str:
+    """What a `Range` demands."""
+    if limits.kind == "absolute":
+        return f"must be {limits.text}"
+    return f"may change by {limits.text}" + (" of its size" if limits.kind == "relative" else "")
 
 
 def cost_text(cost: Any) -> str:

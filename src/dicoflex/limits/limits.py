@@ -33,7 +33,6 @@ Ints = NDArray[np.int64]
 MOST_POINTS = 1_000_000
 SLACK = 1e-9
 ROUNDING = 8 * np.finfo(np.float64).eps
-HOLDING = ("ranges", "increase", "decrease", "allowed", "forbidden", "transitions", "steps", "cost")
 
 
 @dataclass(frozen=True)
@@ -440,7 +439,7 @@ class _Builder:
         for names, word, end in ((given.increase, "increase", "highest"), (given.decrease, "decrease", "lowest")):
             if name in names and self._at_end(i, j, word):
                 return f"{name} may only {word} and already is at its {end} value"
-        held = [kind for kind in HOLDING if name in getattr(given, kind)]
+        held = dict.fromkeys(kind for kind, about in given.features() if about == name)
         if held:
             return f"{name} has no value besides {shown} that {' and '.join(held)} allow"
         return f"{name} is frozen or has no other value"
