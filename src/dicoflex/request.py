@@ -82,7 +82,10 @@ def _target(given: Any) -> Any:
     if given is None or np.isscalar(given):
         return plain(given)
     labels = [plain(label) for label in np.asarray(given, dtype=object).ravel()]
-    return tuple(label if isinstance(label, Hashable) else repr(label) for label in labels)
+    for label in labels:
+        if not isinstance(label, Hashable):
+            raise QueryError(f"target {label!r} is unknown; a label is text, a number or a boolean")
+    return tuple(labels)
 
 
 def _count(n: Any) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dicoflex import DiCoFlex
+from dicoflex.constraints.rules import parser
 from dicoflex.constraints.rules.kinds import check_kinds, check_names, resolve
 from dicoflex.constraints.rules.meaning import evaluate
 from dicoflex.constraints.rules.parser import parse
@@ -439,3 +442,26 @@ def test_every_tree_is_written_so_that_it_reads_back(tree: Any) -> None:
     text = str(Rule("", tree))
     if len(text) <= 2000:
         assert parse(text).tree == tree
+
+
+# -- once per call -------------------------------------------------------------------------------------------------
+
+
+def test_a_call_parses_each_rule_once(mixed: DiCoFlex, queries: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the reading of the call to the certificate and the record, with sets joined and copied on the way."""
+    read: Counter[str] = Counter()
+
+    class Counting(parser._Parser):
+        def __init__(self, text: str) -> None:
+            read[text] += 1
+            super().__init__(text)
+
+    monkeypatch.setattr(parser, "_Parser", Counting)
+    parser._parsed.cache_clear()
+    rules = ["visits <= 4 * price", "if member == true then gain >= 100"]
+    found = mixed.explain(
+        queries.head(3), target="yes", n=3, constraints={"rules": rules, "max_changes": 4}, random_state=0
+    )
+    assert bool(found.verify()["holds"].all())
+    assert found.to_json()
+    assert read == Counter(rules)

@@ -14,7 +14,9 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from dicoflex.constraints import Constraints, delta, per_unit, relative
-from dicoflex.constraints.statement import PerUnit, Range, combine, has_multiple
+from dicoflex.constraints.joining import combine
+from dicoflex.constraints.parts import PerUnit, Range
+from dicoflex.constraints.statement import has_multiple
 from dicoflex.errors import ConstraintError, RuleError
 
 EVERYTHING: dict[str, Any] = {
@@ -353,7 +355,7 @@ def test_every_single_constraint_in_words() -> None:
 
 
 def test_labels_are_short() -> None:
-    labels = {single.kind: single.label for single in Constraints(**EVERYTHING).singles()}
+    labels = {one.kind: one.label for one in Constraints(**EVERYTHING).one_by_one()}
     assert labels["ranges"] == "range 7 at least 1"
     assert labels["steps"] == "step loan 500"
     assert labels["max_changes"] == "max_changes 3"

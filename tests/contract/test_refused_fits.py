@@ -138,7 +138,7 @@ def test_settings_that_fit_refuses(case: str, refused: Callable[..., None]) -> N
 
 def test_schema_of_another_table_is_refused(refused: Callable[..., None]) -> None:
     other = Schema.infer(ROWS.rename(columns={"pay": "wage"}))
-    refused(UserError, "lack the column 'wage'", ROWS, LABELS, DiCoFlex(schema=other))
+    refused(UserError, "X lacks the column 'wage' of the schema", ROWS, LABELS, DiCoFlex(schema=other))
     narrow = Schema.infer(ROWS.assign(age=40))
     refused(UserError, "'age'", ROWS, LABELS, DiCoFlex(schema=narrow))
 

@@ -63,8 +63,8 @@ def test_fit_is_repeatable(name: str, applicants: pd.DataFrame, labels: np.ndarr
     assert (np.random.get_state()[1] == before[0]).all()  # noqa: NPY002
     assert torch.equal(torch.random.get_rng_state(), before[1])
     first = models(name)
-    for key, array in first._content()[1].items():
-        np.testing.assert_array_equal(array, again._content()[1][key])
+    for key, array in first.model_.content()[1].items():
+        np.testing.assert_array_equal(array, again.model_.content()[1][key])
     pd.testing.assert_frame_equal(sampled(first, queries, random_state=0), sampled(again, queries, random_state=0))
 
 

@@ -181,7 +181,7 @@ DAMAGE = {
 @pytest.mark.parametrize("case", DAMAGE)
 def test_file_with_a_wrong_header_or_wrong_shapes(case: str, mixed: DiCoFlex, tmp_path: Path) -> None:
     """Files whose fingerprint is right, as a faulty program would write them."""
-    header, arrays = (json.loads(json.dumps(mixed._content()[0])), dict(mixed._content()[1]))
+    header, arrays = (json.loads(json.dumps(mixed.model_.content()[0])), dict(mixed.model_.content()[1]))
     DAMAGE[case](header, arrays)
     path = tmp_path / "m.dicoflex"
     model_file.write(path, header, arrays)
@@ -190,7 +190,7 @@ def test_file_with_a_wrong_header_or_wrong_shapes(case: str, mixed: DiCoFlex, tm
 
 
 def test_file_of_another_version(mixed: DiCoFlex, tmp_path: Path) -> None:
-    header, arrays = mixed._content()
+    header, arrays = mixed.model_.content()
     with mock.patch.object(model_file, "VERSION", 99):
         model_file.write(tmp_path / "m.dicoflex", header, arrays)
     with pytest.raises(ModelFileError, match="format version 99, this dicoflex reads 1; fit and save it again"):

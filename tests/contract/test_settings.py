@@ -32,8 +32,8 @@ def test_settings_as_objects_and_as_dicts(quickly: Quickly) -> None:
     as_dicts = quickly(ROWS, LABELS, k=4, fit_config={"passes": 1, "rounds": 0}, training={"min_steps": 0, "epochs": 1})
     config = FitConfig(passes=1, rounds=0)
     as_objects = quickly(ROWS, LABELS, k=4, fit_config=config, training={"min_steps": 0, "epochs": 1})
-    for key, array in as_dicts._content()[1].items():
-        np.testing.assert_array_equal(array, as_objects._content()[1][key])
+    for key, array in as_dicts.model_.content()[1].items():
+        np.testing.assert_array_equal(array, as_objects.model_.content()[1][key])
     assert quickly(ROWS, LABELS, training=TrainingConfig(epochs=1, patience=1)).history_
 
 

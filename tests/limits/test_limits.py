@@ -10,7 +10,8 @@ import pytest
 
 from dicoflex.constraints import Constraints, delta, per_unit, relative
 from dicoflex.errors import ConstraintError
-from dicoflex.limits.limits import MOST_POINTS, Limits, domain
+from dicoflex.limits.compile import MOST_POINTS
+from dicoflex.limits.limits import Limits
 from dicoflex.table.encoding import Encoding
 from dicoflex.table.schema import Schema
 
@@ -84,7 +85,7 @@ def test_without_a_word_the_schema_bounds() -> None:
     assert ends(found, "income") == (0, 500)
     assert may_become(found, "age") == [None]
     assert may_become(found, "job") == ["nurse", "smith", None]
-    assert found.stay.all()
+    assert found.may_keep.all()
     assert not found.frozen.any()
     assert found.reasons.tolist() == [None]
 
@@ -150,7 +151,7 @@ def test_what_is_measured_from_a_missing_value_keeps_it_missing(given: dict[str,
     query = encoded(age=None)
     found = limits(query, strict=strict, **given)
     assert found.frozen[0, at("age")]
-    assert found.stay[0, at("age")]
+    assert found.may_keep[0, at("age")]
     assert found.reasons[0] is None
     assert breaks(found, query, age=30)
 
@@ -158,7 +159,7 @@ def test_what_is_measured_from_a_missing_value_keeps_it_missing(given: dict[str,
 def test_a_missing_value_may_appear_under_an_absolute_range() -> None:
     query = encoded(age=None)
     assert ends(limits(query, ranges={"age": (20, 50)}), "age") == (20, 50)
-    assert not limits(query, ranges={"age": (20, 50)}, strict=True).stay[0, at("age")]
+    assert not limits(query, ranges={"age": (20, 50)}, strict=True).may_keep[0, at("age")]
 
 
 def test_points_are_the_only_values_of_a_changed_number() -> None:
@@ -196,8 +197,8 @@ def test_listed_numbers_are_taken_as_the_column_holds_them() -> None:
     assert breaks(found, rate=0.4)
     assert not breaks(found, rate=0.2)
     assert not breaks(limits(allowed={"rate": [0.2, 0.4]}), rate=0.4)
-    assert limits(allowed={"rate": [0.2, 0.3]}, strict=True).stay[0, at("rate")]
-    assert not limits(forbidden={"rate": [0.3]}, strict=True).stay[0, at("rate")]
+    assert limits(allowed={"rate": [0.2, 0.3]}, strict=True).may_keep[0, at("rate")]
+    assert not limits(forbidden={"rate": [0.3]}, strict=True).may_keep[0, at("rate")]
 
 
 # -- levels ------------------------------------------------------------------------------------------------------
@@ -233,16 +234,16 @@ def test_a_missing_level_has_no_direction_but_transitions() -> None:
 def test_a_value_outside_may_stay_unless_strict() -> None:
     given: dict[str, Any] = {"ranges": {"income": (0, 50)}, "allowed": {"job": ["nurse"]}, "forbidden": {"visits": [4]}}
     loose, strict = limits(**given), limits(**given, strict=True)
-    assert loose.stay.all()
+    assert loose.may_keep.all()
     assert not breaks(loose, income=20.0)
-    assert [NAMES[j] for j in np.flatnonzero(~strict.stay[0])] == ["income", "visits", "job"]
+    assert [NAMES[j] for j in np.flatnonzero(~strict.may_keep[0])] == ["income", "visits", "job"]
     assert breaks(strict, income=20.0)
     assert not breaks(strict, income=20.0, visits=2, job="nurse")
 
 
 def test_directions_and_transitions_let_everything_stay() -> None:
     found = limits(increase=["age"], transitions={"job": {"cook": []}}, steps={"visits": 3}, strict=True)
-    assert found.stay.all()
+    assert found.may_keep.all()
 
 
 def test_what_has_no_other_value_counts_as_frozen() -> None:
@@ -292,7 +293,7 @@ def test_least_costs_are_those_of_the_nearest_allowed_value() -> None:
     assert limits(query, **given).least_cost(query)[0, at("age")] == 1.0
 
 
-def test_a_change_beyond_the_purse_counts_as_frozen() -> None:
+def test_a_change_that_costs_too_much_counts_as_frozen() -> None:
     found = limits(cost={"job": 5, "age": per_unit(2), "visits": per_unit(1)}, max_cost=1.5)
     assert [NAMES[j] for j in np.flatnonzero(found.frozen[0])] == ["age", "job"]
 
@@ -369,19 +370,19 @@ def test_a_rule_that_may_hold_is_not_refused(frozen: list[str], given: dict[str,
 )
 def test_a_change_is_left_for_features_that_mend_a_rule(given: dict[str, Any], before: list[str]) -> None:
     found = limits(**given)
-    assert [NAMES[j] for j in np.flatnonzero(found.owed(encoded(), np.arange(len(NAMES)))[0])] == before
+    assert [NAMES[j] for j in np.flatnonzero(found.reserved(encoded(), np.arange(len(NAMES)))[0])] == before
 
 
 def test_domains_join_what_stays_and_what_may_change() -> None:
     query = encoded(income=400.0)
     found = limits(query, frozen=["visits"], ranges={"income": (50, 60)}, increase=["age"])
-    least, most, may_miss = domain(found, query)
+    least, most, may_miss = found.domain(query)
     spans = {name: (least[0, at(name)], most[0, at(name)], bool(may_miss[0, at(name)])) for name in NAMES[:4]}
     assert spans["age"] == (30, 70, False)
     assert spans["income"] == (50, 400, False)
     assert spans["visits"] == (4, 4, False)
     strict = limits(query, ranges={"income": (50, 60)}, strict=True)
-    assert [part[0, at("income")] for part in domain(strict, query)[:2]] == [50, 60]
+    assert [part[0, at("income")] for part in strict.domain(query)[:2]] == [50, 60]
 
 
 # -- what can't be met -------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dicoflex.answers.check import Check, check_labels
 from dicoflex.constraints import Constraints
-from dicoflex.constraints.statement import combine
+from dicoflex.constraints.joining import combine
 from dicoflex.errors import BlackBoxError, ConstraintError, QueryError, named
 from dicoflex.generators.base import Context
 from dicoflex.limits.limits import Limits

@@ -11,8 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dicoflex.answers.query import Query
-from dicoflex.constraints import Constraints
-from dicoflex.constraints.statement import Single
+from dicoflex.constraints.kinds import KINDS, OneConstraint
 from dicoflex.limits.limits import Limits
 from dicoflex.model import Model
 from dicoflex.table.encoding import Values
@@ -72,25 +71,26 @@ def _reason(query: Query, i: int, refused: int, rounds: int, blamed: str | None)
 def hardest(model: Model, query: Query, which: Ints) -> dict[int, str]:
     """For each query in `which`, in words, the constraint that most of the draws break which only frozen binds."""
     bound = query.request.constraints
-    singles = [single for single in bound.singles() if single.kind not in ("frozen", "strict", "cost")]
-    if not singles:
+    # What is frozen binds the draws without limits too.
+    ones = [one for one in bound.one_by_one() if KINDS[one.kind].role == "limit" and one.kind != "frozen"]
+    if not ones:
         return {}
-    shares = _broken_shares(model, query, which, singles)
+    shares = _broken_shares(model, query, which, ones)
     worst = np.argmax(shares, axis=0)
     return {
-        int(i): f"{singles[worst[k]].text} ({shares[worst[k]][k]:.0%} of the draws without it break it)"
+        int(i): f"{ones[worst[k]].text} ({shares[worst[k]][k]:.0%} of the draws without it break it)"
         for k, i in enumerate(which)
     }
 
 
-def _broken_shares(model: Model, query: Query, which: Ints, singles: list[Single]) -> list[NDArray[np.float64]]:
+def _broken_shares(model: Model, query: Query, which: Ints, ones: list[OneConstraint]) -> list[NDArray[np.float64]]:
     """For each constraint, the share of each query's unbound draws that break it."""
     rows = _unbound(model, query, which)
     own, entry = query.context.query[which], np.repeat(np.arange(len(which)), BLAMED)
     frozen = np.tile(query.frozen, (len(own), 1))
     shares = []
-    for single in singles:
-        limits = Limits.build(_only(query.request.constraints, single), model.encoding, own, frozen)
+    for one in ones:
+        limits = Limits.build(query.request.constraints.only(one), model.encoding, own, frozen)
         shares.append(limits.broken(rows, own[entry], entry).reshape(len(which), BLAMED).mean(axis=1))
     return shares
 
@@ -100,16 +100,3 @@ def _unbound(model: Model, query: Query, which: Ints) -> Values:
     context = replace(query.context.take(which), frozen=np.tile(query.frozen, (len(which), 1)))
     values, _ = model.generator.sample(context, BLAMED, query.keys[which], 0)
     return model.encoding.snap(values.reshape(len(which) * BLAMED, -1))
-
-
-def _only(bound: Constraints, single: Single) -> Constraints:
-    """A set with one of its constraints alone."""
-    value = getattr(bound, single.kind)
-    if single.kind == "rules":
-        value = [text for text in value if single.label == f"rule {text}"]
-    elif isinstance(value, dict):
-        value = {single.feature: value[single.feature]}
-    elif isinstance(value, tuple):
-        value = (single.feature,)
-    cost = {"cost": bound.cost} if single.kind == "max_cost" else {}
-    return Constraints(**{single.kind: value, "strict": bound.strict, **cost})

@@ -17,10 +17,12 @@ import numpy as np
 import pandas as pd
 
 from dicoflex.constraints import Constraints
+from dicoflex.constraints.kinds import KINDS, OneConstraint
+from dicoflex.constraints.parts import PerUnit, Range
 from dicoflex.constraints.rules.kinds import resolve
 from dicoflex.constraints.rules.meaning import evaluate
+from dicoflex.constraints.rules.parser import parse
 from dicoflex.constraints.rules.tree import Rule, names
-from dicoflex.constraints.statement import PerUnit, Range, Single
 from dicoflex.table.feature import Feature, Kind, dtype_of
 from dicoflex.table.schema import Schema
 from dicoflex.values import is_missing, plain
@@ -92,38 +94,34 @@ def _verdicts(checks: list[tuple[str, Check]], query: Row, answer: Row, typed: b
 
 
 def _checks(constraints: Constraints, schema: Schema) -> list[tuple[str, Check]]:
-    """A check per single constraint, with its label; ranges and rules in the order in which the set names them."""
-    limits = [(name, one) for name, ranges in constraints.ranges.items() for one in ranges]
-    kinds: dict[str, list[Check]] = {"ranges": [_range(n, one, strict=constraints.strict) for n, one in limits]}
-    kinds["rules"] = [_rule(rule, schema) for rule in constraints.parsed_rules]
-    found = []
-    for single in constraints.singles():
-        if single.kind in ("cost", "strict"):  # weights and a manner of reading, met or not through the others
-            continue
-        check = kinds[single.kind].pop(0) if single.kind in kinds else _check(single, constraints, schema)
-        found.append((single.label, check))
-    return [*found, ("schema", _fits(schema))]
+    """A check per single constraint, with its label; weights and manners are met or not through the others."""
+    limits = [one for one in constraints.one_by_one() if KINDS[one.kind].role == "limit"]
+    return [*((one.label, _check(one, constraints, schema)) for one in limits), ("schema", _fits(schema))]
 
 
-def _check(single: Single, constraints: Constraints, schema: Schema) -> Check:
-    name, strict = single.feature, constraints.strict
-    match single.kind:
+def _check(one: OneConstraint, constraints: Constraints, schema: Schema) -> Check:
+    name, strict = one.feature, constraints.strict
+    match one.kind:
         case "frozen":
             return lambda pair: _identical(pair.query[name], pair.answer[name])
+        case "ranges":
+            return _range(name, *one.args, strict=strict)
         case "increase" | "decrease":
-            return _direction(schema[name], up=single.kind == "increase")
-        case "allowed":
-            return _listed(schema[name], constraints.allowed[name], wanted=True, strict=strict)
-        case "forbidden":
-            return _listed(schema[name], constraints.forbidden[name], wanted=False, strict=strict)
+            return _direction(schema[name], up=one.kind == "increase")
+        case "allowed" | "forbidden":
+            return _listed(schema[name], *one.args, wanted=one.kind == "allowed", strict=strict)
         case "transitions":
-            return _transition(schema[name], constraints.transitions[name])
+            return _transition(schema[name], *one.args)
         case "steps":
-            return _step(schema[name], constraints.steps[name])
+            return _step(schema[name], *one.args)
         case "max_changes":
-            return lambda pair: len(pair.changed) <= (constraints.max_changes or 0)
+            return lambda pair: len(pair.changed) <= one.args[0]
+        case "rules":
+            return _rule(parse(*one.args), schema)
+        case "max_cost":
+            return lambda pair: _cost(pair, constraints) <= one.args[0] + COST_ROUNDING
         case _:
-            return lambda pair: _cost(pair, constraints) <= (constraints.max_cost or 0.0) + COST_ROUNDING
+            raise NotImplementedError(f"{one.kind} has no check")
 
 
 # -- one check per kind ------------------------------------------------------------------------------------------

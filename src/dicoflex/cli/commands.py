@@ -263,6 +263,7 @@ def explain(
 
     explainer = load(model)
     flags = Flags(
+        frozen=freeze,
         increase=increase,
         decrease=decrease,
         ranges=ranges,
@@ -285,7 +286,6 @@ def explain(
         target=None if target is None else _class_named(target, explainer.classes_),
         n=n,
         p=p,
-        frozen=features(freeze, explainer.schema_.names, "--freeze"),
         constraints=wanted,
         confidence=confidence,
         random_state=seed,

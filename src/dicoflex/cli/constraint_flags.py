@@ -15,11 +15,12 @@ from __future__ import annotations
 
 __all__ = ["Flags", "constraints", "features", "matches", "number"]
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dicoflex.constraints.kinds import KINDS, Flag
 from dicoflex.errors import QueryError, SettingError, named
 
 if TYPE_CHECKING:
@@ -29,14 +30,6 @@ if TYPE_CHECKING:
 
 Words = Sequence[str]
 
-FORMS = {
-    "--range": "hours=20:50, income=-10%:+25% or age=+0:+5",
-    "--allow": "housing=own,rent",
-    "--forbid": "housing=own,rent",
-    "--transition": "degree=Master>PhD",
-    "--step": "loan=500",
-    "--cost": "move=5 or hours=0.5/unit",
-}
 MISSING = "missing"
 PER_UNIT = "/unit"
 
@@ -45,6 +38,7 @@ PER_UNIT = "/unit"
 class Flags:
     """The constraints of a command line, each kind as the words given for it."""
 
+    frozen: Words = ()
     increase: Words = ()
     decrease: Words = ()
     ranges: Words = ()
@@ -81,21 +75,8 @@ def constraints(flags: Flags, schema: Schema, path: Path | None = None) -> Const
 def _fields(flags: Flags, schema: Schema) -> dict[str, Any]:
     """The flags as fields of `Constraints`, which checks them."""
     return {
-        "increase": features(flags.increase, schema.names, "--increase"),
-        "decrease": features(flags.decrease, schema.names, "--decrease"),
-        "ranges": _ranges(flags.ranges, schema),
-        "allowed": _listed(flags.allowed, "--allow", schema),
-        "forbidden": _listed(flags.forbidden, "--forbid", schema),
-        "transitions": _transitions(flags.transitions, schema),
-        "max_changes": flags.max_changes,
-        "rules": flags.rules,
-        "steps": [
-            (f.name, _amount(text, "--step", word)) for f, text, word in _assigned(flags.steps, "--step", schema)
-        ],
-        "cost": [(f.name, _weight(text, word)) for f, text, word in _assigned(flags.cost, "--cost", schema)],
-        "max_cost": flags.max_cost,
-        "strict": flags.strict,
-        "override": _overrides(flags.override, schema),
+        kind.field: FORMS.get(kind.flag.form, _as_given)(getattr(flags, kind.field), kind.flag, schema)
+        for kind in KINDS.values()
     }
 
 
@@ -165,12 +146,12 @@ def _trims(text: str) -> tuple[str, str]:
     return text, text.strip()
 
 
-def _assigned(words: Words, option: str, schema: Schema) -> list[tuple[Feature, str, str]]:
+def _assigned(words: Words, flag: Flag, schema: Schema) -> list[tuple[Feature, str, str]]:
     """For every `feature=text` word the feature, the text, and the word itself."""
-    return [(*_assignment(word, option, schema), word) for word in words]
+    return [(*_assignment(word, flag, schema), word) for word in words]
 
 
-def _assignment(word: str, option: str, schema: Schema) -> tuple[Feature, str]:
+def _assignment(word: str, flag: Flag, schema: Schema) -> tuple[Feature, str]:
     known = {str(feature.name): feature for feature in schema.features}
     # A name may have an equals sign itself, so that the longest name that fits is meant.
     name = max((name for name in known if word.startswith(f"{name}=")), key=len, default="")
@@ -179,78 +160,89 @@ def _assignment(word: str, option: str, schema: Schema) -> tuple[Feature, str]:
         name, _, text = word.partition("=")
     name = name if name in known else name.strip()
     if not text.strip() or not name:
-        raise _malformed(option, word)
+        raise _malformed(flag, word)
     if name not in known:
-        raise QueryError(f"{option} {word!r}: {named('feature', name, known)}")
+        raise QueryError(f"{flag.name} {word!r}: {named('feature', name, known)}")
     return known[name], text.strip()
 
 
-def _malformed(option: str, word: str) -> SettingError:
-    return SettingError(f"{option} {word!r} must read feature=..., as in {option} {FORMS[option]}")
+def _malformed(flag: Flag, word: str) -> SettingError:
+    return SettingError(f"{flag.name} {word!r} must read feature=..., as in {flag.name} {flag.example}")
 
 
-# -- one kind of constraint each ---------------------------------------------------------------------------------
+# -- one form of words each ----------------------------------------------------------------------------------------
 
 
-def _ranges(words: Words, schema: Schema) -> dict[Any, list[Any]]:
+def _as_given(words: Any, _: Flag, __: Schema) -> Any:
+    return words
+
+
+def _features(words: Words, flag: Flag, schema: Schema) -> list[Any]:
+    """Features with commas between; one that is named twice counts once."""
+    return list(dict.fromkeys(features(words, schema.names, flag.name)))
+
+
+def _ranges(words: Words, flag: Flag, schema: Schema) -> dict[Any, list[Any]]:
     found: dict[Any, list[Any]] = {}
-    for feature, text, word in _assigned(words, "--range", schema):
-        found.setdefault(feature.name, []).append(_range(text, word))
+    for feature, text, word in _assigned(words, flag, schema):
+        found.setdefault(feature.name, []).append(_range(text, flag, word))
     return found
 
 
-def _range(text: str, word: str) -> Any:
+def _range(text: str, flag: Flag, word: str) -> Any:
     """The range that `low:high` writes, in the form that `Constraints` reads."""
     ends = [end.strip() for end in text.split(":")]
     limits = [number(end.removesuffix("%")) for end in ends]
     if len(ends) != 2 or any(end and limit is None for end, limit in zip(ends, limits, strict=True)):
-        raise _malformed("--range", word)
+        raise _malformed(flag, word)
     marked = [end for end in ends if end not in ("", "0")]  # a plain 0 fits every kind
     if any(end.endswith("%") for end in marked):
-        _check_alike(all(end.endswith("%") for end in marked), word)
+        _check_alike(all(end.endswith("%") for end in marked), flag, word)
         return {"relative": [None if limit is None else limit / 100 for limit in limits]}
     if any(end.startswith("+") for end in marked):
-        _check_alike(all(end[0] in "+-" for end in marked), word)
+        _check_alike(all(end[0] in "+-" for end in marked), flag, word)
         return {"delta": limits}
     return tuple(limits)
 
 
-def _check_alike(alike: bool, word: str) -> None:
+def _check_alike(alike: bool, flag: Flag, word: str) -> None:
     if not alike:
-        raise SettingError(f"--range {word!r} mixes two kinds of limits; write both with %, both with a sign, or plain")
+        raise SettingError(
+            f"{flag.name} {word!r} mixes two kinds of limits; write both with %, both with a sign, or plain"
+        )
 
 
-def _listed(words: Words, option: str, schema: Schema) -> dict[Any, list[Any]]:
+def _listed(words: Words, flag: Flag, schema: Schema) -> dict[Any, list[Any]]:
     found: dict[Any, list[Any]] = {}
-    for feature, text, word in _assigned(words, option, schema):
-        found.setdefault(feature.name, []).extend(_values(text, feature, option, word))
+    for feature, text, word in _assigned(words, flag, schema):
+        found.setdefault(feature.name, []).extend(_values(text, feature, flag, word))
     return found
 
 
-def _transitions(words: Words, schema: Schema) -> dict[Any, dict[Any, list[Any]]]:
+def _moves(words: Words, flag: Flag, schema: Schema) -> dict[Any, dict[Any, list[Any]]]:
     found: dict[Any, dict[Any, list[Any]]] = {}
-    for feature, text, word in _assigned(words, "--transition", schema):
+    for feature, text, word in _assigned(words, flag, schema):
         cuts = [i for i, sign in enumerate(text) if sign == ">"]
         if not cuts:
-            raise _malformed("--transition", word)
+            raise _malformed(flag, word)
         # A level may have the sign itself, so that the first cut after a level is meant.
         cut = next((i for i in cuts if matches(text[:i].strip(), feature.levels)), cuts[0])
-        origin = _value(text[:cut].strip(), feature, "--transition", word)
-        ends = _values(text[cut + 1 :], feature, "--transition", word)
+        origin = _value(text[:cut].strip(), feature, flag, word)
+        ends = _values(text[cut + 1 :], feature, flag, word)
         found.setdefault(feature.name, {}).setdefault(origin, []).extend(ends)
     return found
 
 
-def _values(text: str, feature: Feature, option: str, word: str) -> list[Any]:
-    return [_value(piece, feature, option, word) for piece in _pieces(text, map(str, feature.levels))]
+def _values(text: str, feature: Feature, flag: Flag, word: str) -> list[Any]:
+    return [_value(piece, feature, flag, word) for piece in _pieces(text, map(str, feature.levels))]
 
 
-def _value(text: str, feature: Feature, option: str, word: str) -> Any:
+def _value(text: str, feature: Feature, flag: Flag, word: str) -> Any:
     """The level or number that a word means; one that the feature does not have is left for the schema to refuse."""
     found = matches(text, feature.levels)
     if any(value != found[0] for value in found):
         listed = " and ".join(map(repr, found))
-        raise SettingError(f"{option} {word!r} can mean the levels {listed}; say which in a --constraints file")
+        raise SettingError(f"{flag.name} {word!r} can mean the levels {listed}; say which in a --constraints file")
     if found:
         return found[0]
     if text == MISSING:
@@ -259,20 +251,39 @@ def _value(text: str, feature: Feature, option: str, word: str) -> Any:
     return text if meant is None else meant
 
 
-def _amount(text: str, option: str, word: str) -> float:
+def _amounts(words: Words, flag: Flag, schema: Schema) -> list[tuple[Any, float]]:
+    return [(feature.name, _amount(text, flag, word)) for feature, text, word in _assigned(words, flag, schema)]
+
+
+def _amount(text: str, flag: Flag, word: str) -> float:
     amount = number(text)
     if amount is None:
-        raise _malformed(option, word)
+        raise _malformed(flag, word)
     return amount
 
 
-def _weight(text: str, word: str) -> Any:
-    amount = _amount(text.removesuffix(PER_UNIT), "--cost", word)
+def _costs(words: Words, flag: Flag, schema: Schema) -> list[tuple[Any, Any]]:
+    return [(feature.name, _cost(text, flag, word)) for feature, text, word in _assigned(words, flag, schema)]
+
+
+def _cost(text: str, flag: Flag, word: str) -> Any:
+    amount = _amount(text.removesuffix(PER_UNIT), flag, word)
     return {"per_unit": amount} if text.endswith(PER_UNIT) else amount
 
 
-def _overrides(words: Words, schema: Schema) -> list[str]:
-    """Entries with commas between; an entry that names a rule or feature with commas stays whole."""
-    preset = schema.constraints
-    known = [f"{kind}:{name}" for kind, name in preset.features()] + [f"rules:{text}" for text in preset.rules]
+def _entries(words: Words, _: Flag, schema: Schema) -> list[str]:
+    """Entries with commas between; one that names a rule or feature with commas stays whole."""
+    known = [one.entry for one in schema.constraints.one_by_one()]
     return [entry for word in words for entry in _pieces(word, [*known, *map(str, schema.names)])]
+
+
+FORMS: dict[str, Callable[[Any, Flag, Schema], Any]] = {
+    "features": _features,
+    "ranges": _ranges,
+    "values": _listed,
+    "moves": _moves,
+    "amounts": _amounts,
+    "costs": _costs,
+    "entries": _entries,
+}
+"""How words of a form become what `Constraints` takes; words of other forms are taken as they are."""

@@ -122,10 +122,8 @@ def say_schema(described: Schema, console: Console) -> None:
     if described.constraints.is_empty:
         return
     table = print_table("constraint of every call", "to lift it")
-    for single in described.constraints.singles():
-        about = single.label.removeprefix("rule ") if single.kind == "rules" else single.feature
-        entry = single.kind if about is None else f"{single.kind}:{about}"
-        table.add_row(Text(single.text), Text(f"--override {shlex.quote(entry)}"))
+    for one in described.constraints.one_by_one():
+        table.add_row(Text(one.text), Text(f"--override {shlex.quote(one.entry)}"))
     console.print()
     console.print(table)
 

@@ -2,48 +2,56 @@
 
 from __future__ import annotations
 
-__all__ = ["check_directions", "check_numbers", "check_values"]
+__all__ = ["check_numbers", "check_suits", "check_values"]
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from dicoflex.constraints import Constraints
-from dicoflex.constraints.statement import PerUnit, Range, has_multiple
+from dicoflex.constraints.kinds import KINDS
+from dicoflex.constraints.parts import PerUnit, Range
+from dicoflex.constraints.statement import has_multiple
 from dicoflex.errors import ConstraintError, named
 from dicoflex.table.feature import Feature, Kind
 
+SUITS: dict[str, Callable[[Feature], bool]] = {
+    "any": lambda feature: True,  # noqa: ARG005
+    "ordered": lambda feature: feature.is_number or feature.kind is Kind.ORDINAL,
+    "numbers": lambda feature: feature.is_number,
+    "levels": lambda feature: not feature.is_number,
+}
 
-def check_directions(feature: Feature, constraints: Constraints) -> None:
-    ordered = feature.is_number or feature.kind is Kind.ORDINAL
-    for kind in ("increase", "decrease"):
-        if feature.name in getattr(constraints, kind) and not ordered:
-            raise ConstraintError(
-                f"{kind} {feature.name!r}: it is {feature.kind} and has no order; use allowed or transitions"
-            )
+
+def check_suits(feature: Feature, field: str) -> None:
+    """Refuse a kind of constraint that the feature can't have."""
+    suits = KINDS[field].suits
+    if not SUITS[suits](feature):
+        raise ConstraintError(f"{field} {feature.name!r}: it is {feature.kind}{_why(feature, field, suits)}")
+
+
+def _why(feature: Feature, field: str, suits: str) -> str:
+    if suits == "ordered":
+        return " and has no order; use allowed or transitions"
+    remedy = "ranges, increase or decrease"
+    if suits == "numbers":
+        remedy = "allowed" if feature.kind is Kind.ORDINAL else "allowed or transitions"
+    return f", and {field} are for {suits}; use {remedy}"
 
 
 def check_numbers(feature: Feature, constraints: Constraints) -> None:
-    """Refuse ranges, steps and costs per unit that the feature can't have or that leave it no value."""
-    name = feature.name
-    weight = constraints.cost.get(name)
-    kinds = [kind for kind in ("ranges", "steps") if name in getattr(constraints, kind)]
-    if not feature.is_number:
-        kinds += ["cost"] if isinstance(weight, PerUnit) else []
-        if kinds:
-            remedy = "a plain number, the cost of any change" if kinds[0] == "cost" else _levels_remedy(feature)
-            what = "a cost per unit is" if kinds[0] == "cost" else f"{kinds[0]} are"
-            raise ConstraintError(f"{kinds[0]} {name!r}: it is {feature.kind}, and {what} for numbers; use {remedy}")
-        return
-    step = constraints.steps.get(name)
+    """Refuse ranges and steps that leave a number no value, and costs per unit of anything else."""
+    if not feature.is_number and isinstance(constraints.cost.get(feature.name), PerUnit):
+        raise ConstraintError(
+            f"cost {feature.name!r}: it is {feature.kind}, and a cost per unit is for numbers; "
+            "use a plain number, the cost of any change"
+        )
+    step = constraints.steps.get(feature.name)
     if step is not None:
         _check_step(feature, step)
-    for limits in constraints.ranges.get(name, ()):
+    for limits in constraints.ranges.get(feature.name, ()):
         if limits.kind == "absolute":
             _check_range(feature, limits, step)
-
-
-def _levels_remedy(feature: Feature) -> str:
-    return "allowed" if feature.kind is Kind.ORDINAL else "allowed or transitions"
 
 
 def _check_step(feature: Feature, step: float) -> None:
@@ -84,11 +92,6 @@ def check_values(feature: Feature, constraints: Constraints) -> None:
             f"forbidden {feature.name!r}: every value is forbidden; to keep it as it is, put it in frozen"
         )
     moves = constraints.transitions.get(feature.name, {})
-    if moves and feature.is_number:
-        raise ConstraintError(
-            f"transitions {feature.name!r}: it is {feature.kind}, and transitions are for levels; "
-            "use ranges, increase or decrease"
-        )
     for value in [*moves, *(end for ends in moves.values() for end in ends)]:
         _check_value(feature, value, "transitions")
 

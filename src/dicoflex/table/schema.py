@@ -17,7 +17,7 @@ from dicoflex.constraints.rules.kinds import check_kinds, check_names, resolve
 from dicoflex.constraints.rules.tree import names as rule_names
 from dicoflex.errors import ConstraintError, SchemaError, named
 from dicoflex.table.feature import Feature, Kind, Level
-from dicoflex.table.fits import check_directions, check_numbers, check_values
+from dicoflex.table.fits import check_numbers, check_suits, check_values
 from dicoflex.table.inference import check_frame, describe
 
 
@@ -117,11 +117,13 @@ class Schema(BaseModel):
         Traceback (most recent call last):
         dicoflex.errors.ConstraintError: increase 'sex': it is categorical and has no order; use allowed or transitions
         """
-        for kind, name in constraints.features():
-            if isinstance(name, bool) or name not in self.names:
-                raise ConstraintError(f"{kind}: {named('feature', name, self.names)}")
+        about, names = constraints.features(), self.names
+        for kind, name in about:
+            if isinstance(name, bool) or name not in names:
+                raise ConstraintError(f"{kind}: {named('feature', name, names)}")
+        for kind, name in about:
+            check_suits(self[name], kind)
         for feature in self.features:
-            check_directions(feature, constraints)
             check_numbers(feature, constraints)
             check_values(feature, constraints)
         self._check_rules(constraints)

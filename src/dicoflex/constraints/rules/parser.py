@@ -6,6 +6,7 @@ __all__ = ["parse", "short"]
 
 import math
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 from dicoflex.constraints.rules.tree import (
@@ -40,6 +41,7 @@ from dicoflex.constraints.rules.tree import (
 from dicoflex.errors import RuleError
 
 MAX_LENGTH = 2000
+MOST_KEPT = 512
 MAX_DEPTH = 50  # of the tree, so that no walk over it comes near Python's recursion limit
 MAX_NESTING = 2 * MAX_DEPTH  # of the text: a node's canonical text opens at most two brackets or prefixes
 SPACE = re.compile(r"\s*")
@@ -87,6 +89,12 @@ def parse(text: str) -> Rule:
     """
     if not isinstance(text, str):
         raise RuleError(f"a rule must be text such as 'a <= b', got {type(text).__name__}")
+    return _parsed(text)
+
+
+# Sets of constraints are read, joined and checked several times in one call, and trees don't change.
+@lru_cache(maxsize=MOST_KEPT)
+def _parsed(text: str) -> Rule:
     if len(text) > MAX_LENGTH:
         raise RuleError(f"rule {short(text)}: {len(text)} characters, more than {MAX_LENGTH}; split it into several")
     rule = Rule(text.strip(), _Parser(text).rule())

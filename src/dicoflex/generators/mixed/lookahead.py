@@ -27,8 +27,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicoflex.generators.mixed.cells import Grid
+from dicoflex.limits import SLACK
 from dicoflex.limits.clauses import BELOW, EQUAL, LEVELS, LINEAR, MISSING, UNEQUAL
-from dicoflex.limits.limits import SLACK, Limits, domain
+from dicoflex.limits.limits import Limits
 from dicoflex.runtime.compiled import compiled
 from dicoflex.table.encoding import Values
 
@@ -36,17 +37,17 @@ POINT = 1e-9  # what a single point of an interval weighs: nothing, unless it is
 
 
 class Bounds(NamedTuple):
-    """`Limits` by cells; needed, price: what later features that must change will need of budget and purse.
+    """`Limits` by cells; needed, price: what later features that must change will need of changes and cost.
 
-    owed: where a change must be left for later features to mend a rule.
+    reserved: where a change must be left for later features to mend a rule.
     """
 
     low: Any
     high: Any
     open: Any
-    stay: Any
+    may_keep: Any
     needed: Any
-    owed: Any
+    reserved: Any
     price: Any
     points: Any
     point_at: Any
@@ -56,8 +57,8 @@ class Bounds(NamedTuple):
     level: Any
     fixed: Any
     unit: Any
-    budget: Any
-    purse: Any
+    most_changes: Any
+    most_cost: Any
 
 
 class Rules(NamedTuple):
@@ -79,7 +80,7 @@ class Rules(NamedTuple):
 
 def bounds_of(grid: Grid, limits: Limits, query: Values, stuck: NDArray[np.bool_]) -> Bounds:
     """The limits by cells; `stuck` features can't change."""
-    must = ~limits.stay & ~stuck
+    must = ~limits.may_keep & ~stuck
     price = np.where(must, limits.least_cost(query), 0.0)
     points, point_at = _end_to_end(limits.points)
     banned, banned_at = _end_to_end([limits.banned.get(j) for j in range(grid.n_features)])
@@ -87,9 +88,9 @@ def bounds_of(grid: Grid, limits: Limits, query: Values, stuck: NDArray[np.bool_
         low=limits.low,
         high=limits.high,
         open=_open(grid, limits),
-        stay=limits.stay,
+        may_keep=limits.may_keep,
         needed=_later(must, grid).astype(np.int64),
-        owed=limits.owed(query, grid.rank).astype(np.int64),
+        reserved=limits.reserved(query, grid.rank).astype(np.int64),
         price=_later(price, grid),
         points=points,
         point_at=point_at,
@@ -99,8 +100,8 @@ def bounds_of(grid: Grid, limits: Limits, query: Values, stuck: NDArray[np.bool_
         level=np.array([not feature.is_number for feature in limits.encoding.schema.features]),
         fixed=limits.fixed,
         unit=limits.unit,
-        budget=limits.budget,
-        purse=limits.purse,
+        most_changes=limits.most_changes,
+        most_cost=limits.most_cost,
     )
 
 
@@ -121,7 +122,7 @@ def rules_of(limits: Limits, query: Values) -> Rules | None:
     """The clauses of the limits' rules, None where there are none."""
     if len(limits.clauses) == 0:
         return None
-    least, most, may_miss = domain(limits, query)
+    least, most, may_miss = limits.domain(query)
     c = limits.clauses
     return Rules(
         least, most, may_miss, c.start, c.sort, c.op, c.coefficients, c.constant, c.feature, c.levels, c.if_missing,
@@ -271,7 +272,7 @@ def value(i, j, cell, a, b, first, number, u, cells, asked, bounds):  # type: ig
 def _span(i, k, j, row, locked, cells, asked, bounds, rules):  # type: ignore[no-untyped-def]
     """Between which values feature k ends, as known when j is drawn, and whether it may (1) or will (2) be missing."""
     drawn = cells.rank[k] < cells.rank[j]
-    if drawn or (locked and bounds.stay[i, k]):
+    if drawn or (locked and bounds.may_keep[i, k]):
         value = row[k] if drawn else asked.query[i, k]
         if np.isnan(value):
             return 0.0, 0.0, 2
@@ -302,11 +303,11 @@ def _level_possible(i, literal, j, row, locked, cells, asked, bounds, rules):  #
     """Whether a literal about another feature's levels may come true."""
     k = rules.feature[literal]
     drawn = cells.rank[k] < cells.rank[j]
-    if drawn or ((locked or asked.stuck[i, k]) and bounds.stay[i, k]):
+    if drawn or ((locked or asked.stuck[i, k]) and bounds.may_keep[i, k]):
         return rules.levels[literal, np.int64(row[k] if drawn else asked.query[i, k])]
     for c in range(cells.offset[k + 1] - cells.offset[k]):
         here = c == asked.own[i, k]
-        if rules.levels[literal, c] and (bounds.stay[i, k] if here else bounds.open[i, cells.offset[k] + c]):
+        if rules.levels[literal, c] and (bounds.may_keep[i, k] if here else bounds.open[i, cells.offset[k] + c]):
             return True
     return False
 
@@ -391,8 +392,8 @@ def _fit_levels(c, j, rules, fits):  # type: ignore[no-untyped-def]
 @compiled(error_model="numpy", inline="always")
 def is_spent(i, j, used, spent, bounds):  # type: ignore[no-untyped-def]
     """Whether a draw can't afford to change feature j."""
-    purse = bounds.purse - spent - bounds.price[i, j] - bounds.fixed[j]
-    return bounds.budget - used - bounds.needed[i, j] - bounds.owed[i, j] < 1 or purse < -0.5 * SLACK
+    to_spend = bounds.most_cost - spent - bounds.price[i, j] - bounds.fixed[j]
+    return bounds.most_changes - used - bounds.needed[i, j] - bounds.reserved[i, j] < 1 or to_spend < -0.5 * SLACK
 
 
 @compiled(error_model="numpy")
@@ -402,7 +403,7 @@ def depends(j, bounds, rules):  # type: ignore[no-untyped-def]
         for c in range(len(rules.start) - 1):
             if rules.touches[c, j]:
                 return True
-    return bounds.unit[j] > 0.0 and np.isfinite(bounds.purse)
+    return bounds.unit[j] > 0.0 and np.isfinite(bounds.most_cost)
 
 
 @compiled(error_model="numpy")
@@ -410,7 +411,7 @@ def changes(i, j, n_states, cells, asked, bounds, share):  # type: ignore[no-unt
     """The share of each state that is allowed whatever was drawn before, in `share`."""
     own, level, start = asked.own[i, j], bounds.level[j], cells.offset[j]
     share[:n_states] = 0.0
-    share[0] = 1.0 if bounds.stay[i, j] else 0.0
+    share[0] = 1.0 if bounds.may_keep[i, j] else 0.0
     for cell in range(n_states - 1):
         if not bounds.open[i, start + cell] or (cell == own and asked.alone[i, j]):
             continue
@@ -443,13 +444,13 @@ def _restrict(i, j, n_states, low, high, missing, fits, cells, asked, bounds, sh
 def weigh(i, j, n_states, row, used, spent, cells, asked, bounds, rules, fits, share):  # type: ignore[no-untyped-def]
     """Narrow the shares of `changes` to what was drawn so far; returns the ends for a changed number."""
     q = asked.query[i, j]
-    left = bounds.budget - used - bounds.needed[i, j]
-    purse = bounds.purse - spent - bounds.price[i, j] - bounds.fixed[j]
+    left = bounds.most_changes - used - bounds.needed[i, j]
+    to_spend = bounds.most_cost - spent - bounds.price[i, j] - bounds.fixed[j]
     low, high, missing = bounds.low[i, j], bounds.high[i, j], True
-    stays = bounds.stay[i, j]
+    stays = bounds.may_keep[i, j]
     if rules is not None:
         for changed in range(2):
-            # What later features may be depends on whether this one's change uses up the budget.
+            # What later features may be depends on whether this one's change is the last one.
             least, most, absent = _narrow(i, j, row, left <= changed, cells, asked, bounds, rules, fits)
             if changed:
                 low, high, missing = max(low, least), min(high, most), absent
@@ -458,9 +459,9 @@ def weigh(i, j, n_states, row, used, spent, cells, asked, bounds, rules, fits, s
             else:
                 room = SLACK * max(1.0, abs(q))
                 stays = stays and (absent if np.isnan(q) else least - room <= q <= most + room)
-    if bounds.unit[j] > 0.0 and np.isfinite(purse):
+    if bounds.unit[j] > 0.0 and np.isfinite(to_spend):
         # With room for rounding, or a value that costs all that is left would be out of reach.
-        reach = (purse + 0.5 * SLACK) / bounds.unit[j]
+        reach = (to_spend + 0.5 * SLACK) / bounds.unit[j]
         missing = missing and reach >= 1.0 - SLACK
         if not np.isnan(q):
             low, high = max(low, q - reach), min(high, q + reach)
