@@ -168,6 +168,10 @@ class DiCoFlex(BaseEstimator):
         confidence: float | None = None,
         check: Callable[[pd.DataFrame], Any] | None = None,
         novel: bool = False,
+        refine: bool = True,
+        coherent: bool = True,
+        plausible: float = 0.05,
+        variety: float = 0.2,
         random_state: int | None = None,
     ) -> Counterfactuals:
         """Up to `n` counterfactuals for every row: different from each other, close, and likely.
@@ -176,12 +180,15 @@ class DiCoFlex(BaseEstimator):
         value in the trained range (small: few); None is 2, or the least trained one under `max_changes`. frozen:
         features that may not change. constraints: what else an answer must obey; those of the schema bind too.
         confidence: how sure the black box should be. check: a callable that labels rows; only rows that it gives the
-        target are returned, drawing up to five rounds. novel: no exact copy of a training row. Rows that got fewer than
+        target are returned, drawing up to five rounds. novel: no exact copy of a training row. refine: nothing
+        needless, as near as possible; False gives draws as they come. coherent: nothing that no training row has
+        together, and exact dependencies kept. plausible: answers rarer than all but this share of the
+        real rows of the class are left out. variety: how much other ways are preferred. Rows that got fewer than
         `n` are in `.shortfall`, with the reason.
         """
         request = Request.of(
             target=target, n=n, p=p, frozen=frozen, constraints=constraints, confidence=confidence, novel=novel,
-            random_state=random_state,
+            refine=refine, coherent=coherent, plausible=plausible, variety=variety, random_state=random_state,
         )  # fmt: skip
         return ask.explain(self._fitted, rows, request, check=check)
 

@@ -14,9 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicoflex import model_file, stand_in
+from dicoflex.certificate import Certificate
+from dicoflex.coherence import Coherence
 from dicoflex.errors import ModelFileError, named
 from dicoflex.generators import GENERATORS
 from dicoflex.generators.base import Generator
+from dicoflex.refinement.judges import Judges
 from dicoflex.stand_in import StandIn
 from dicoflex.table.encoding import Encoding
 from dicoflex.table.schema import Schema
@@ -49,8 +52,8 @@ class Model:
 
     encoding: the table's features and how frames become values. classes: the sorted labels. generator: the density.
     stand_in: the small copy of the black box. confidence: what can be asked for, per class. exponents: the trained p.
-    has_confidence: whether a confidence can be asked for. training_keys: sorted hashes of the training rows. report:
-    what `fit` found out, ready for JSON.
+    has_confidence: whether a confidence can be asked for. training_keys: sorted hashes of the training rows. coherence:
+    what goes together in the table. certificate: what held-out rows taught. report: what `fit` found out, for JSON.
     """
 
     encoding: Encoding
@@ -61,6 +64,8 @@ class Model:
     exponents: tuple[float, ...]
     has_confidence: bool
     training_keys: NDArray[np.uint64]
+    coherence: Coherence
+    certificate: Certificate
     report: dict[str, Any]
 
     @property
@@ -72,6 +77,11 @@ class Model:
     def labels(self) -> list[Any]:
         """The classes as plain values."""
         return [plain(label) for label in self.classes]
+
+    @cached_property
+    def judges(self) -> Judges:
+        """All that judges a row, laid out for the refinement."""
+        return Judges.of(self.encoding, self.stand_in, self.coherence)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -98,11 +108,15 @@ class Model:
             "exponents": list(self.exponents),
             "has_confidence": self.has_confidence,
             "stand_in": self.stand_in.kind,
+            "dependencies": self.coherence.facts(),
+            "judge": self.certificate.judge,
             "report": self.report,
         }
         arrays = {f"generator.{k}": v for k, v in self.generator.state().items()}
         arrays |= {f"stand_in.{k}": v for k, v in self.stand_in.arrays().items()}
         arrays |= {f"confidence.{theirs}": getattr(self.confidence, ours) for ours, theirs in CONFIDENCE_ARRAYS.items()}
+        arrays |= {f"coherence.{k}": v for k, v in self.coherence.arrays().items()}
+        arrays |= {f"certificate.{k}": v for k, v in self.certificate.arrays().items()}
         arrays["known"] = self.training_keys
         return header, arrays
 
@@ -142,6 +156,10 @@ class Model:
             exponents=exponents,
             has_confidence=header["has_confidence"],
             training_keys=arrays["known"],
+            coherence=Coherence.restore(
+                encoding.schema, len(names), header["dependencies"], _under("coherence", arrays)
+            ),
+            certificate=Certificate.restore(len(names), header["judge"], _under("certificate", arrays)),
             report=dict(header["report"]),
         )
 

@@ -25,7 +25,10 @@ class Request(BaseModel):
     target: a label, one label per row, or None for the other class of two. n: how many answers per row. p: how few
     features should change; None leaves it to the model. frozen: features that may not change. constraints: what else
     an answer must obey. confidence: how sure the black box should be; None is the trained default. novel: no exact
-    copy of a training row. seed: the same one gives the same answers; None draws one.
+    copy of a training row. refine: nothing needless, as near as possible. coherent: nothing that no training row has
+    together, dependencies kept. plausible: the share of real rows that an answer may at most be rarer than. variety:
+    how much other ways are preferred to better answers of the same. seed: the same one gives the same answers; None
+    draws one.
 
     >>> Request.of(target="yes", n=3, frozen=["age"]).model_dump(exclude_defaults=True)
     {'target': 'yes', 'n': 3, 'frozen': ('age',)}
@@ -42,6 +45,10 @@ class Request(BaseModel):
     constraints: Constraints = NOTHING
     confidence: float | None = Field(default=None, ge=0, le=1)
     novel: bool = False
+    refine: bool = True
+    coherent: bool = True
+    plausible: float = Field(default=0.05, ge=0, lt=1)
+    variety: float = Field(default=0.2, ge=0, le=1)
     seed: int | None = Field(default=None, ge=0)
 
     @classmethod
@@ -55,6 +62,10 @@ class Request(BaseModel):
         constraints: Any = None,
         confidence: Any = None,
         novel: bool = False,
+        refine: bool = True,
+        coherent: bool = True,
+        plausible: Any = 0.05,
+        variety: Any = 0.2,
         random_state: Any = None,
     ) -> Request:
         """The request that the arguments of `explain` and `sample` state; a `QueryError` names one that is wrong."""
@@ -66,6 +77,10 @@ class Request(BaseModel):
             constraints=_constraints(constraints),
             confidence=_number(confidence, "confidence"),
             novel=novel,
+            refine=refine,
+            coherent=coherent,
+            plausible=_share(plausible, "plausible"),
+            variety=_share(variety, "variety"),
             seed=seed_of(random_state),
         )
 
@@ -99,6 +114,12 @@ def _number(value: Any, name: str) -> float | None:
         return None if value is None else float(value)
     rule = "must lie between 0 and 1" if name == "confidence" else "must lie in the trained range, and be a number"
     raise QueryError(f"{name} {rule}, got {value!r}")
+
+
+def _share(value: Any, name: str) -> float:
+    if not is_number(value) or not 0 <= value <= 1:
+        raise QueryError(f"{name} must lie between 0 and 1, got {value!r}")
+    return float(value)
 
 
 def _names(frozen: Any) -> tuple[Any, ...]:

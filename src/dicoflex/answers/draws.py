@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Draws", "Terms", "Verdict", "draw"]
+__all__ = ["Draws", "Terms", "Verdict", "draw", "repeats"]
 
 from dataclasses import dataclass, replace
 from enum import IntEnum
@@ -78,9 +78,9 @@ class Draws(Columns):
         """The same rows, their queries renamed: what was number i is now `queries[i]`."""
         return replace(self, query=queries[self.query])
 
-    def without_repeats(self) -> Draws:
+    def withoutrepeats(self) -> Draws:
         """The rows that no earlier row of the same query equals."""
-        return self.take(~_repeats(self.key, self.query))
+        return self.take(~repeats(self.key, self.query))
 
 
 def draw(
@@ -137,7 +137,7 @@ def _draw_chunk(
         number = np.concatenate([np.arange(count) for count in blocks])
         many = np.repeat(waiting, blocks)
         fresh = _round(generator, encoding, context, keys, many, block, first + number * block, terms)
-        parts.append(_mark_repeats(fresh, parts))
+        parts.append(_markrepeats(fresh, parts))
         drawn[waiting] += blocks * block
         first += MOST_BLOCKS * block
     return _settle(Draws.join(parts), len(context), n, exact=enough is None)
@@ -188,7 +188,7 @@ def _round(
         probability = answers[np.arange(len(rows)), context.target[query]]
         verdict[probability < terms.least_probability[query]] = Verdict.DOUBTFUL
     verdict[~fine] = Verdict.REFUSED
-    return _mark_repeats(Draws(rows, query, key, density.reshape(-1), probability, verdict), [])
+    return _markrepeats(Draws(rows, query, key, density.reshape(-1), probability, verdict), [])
 
 
 def _scores(generator: Generator, context: Context, rows: Values) -> Floats:
@@ -209,15 +209,15 @@ def _member(keys: NDArray[np.uint64], known: NDArray[np.uint64]) -> NDArray[np.b
     return found
 
 
-def _mark_repeats(draws: Draws, earlier: list[Draws]) -> Draws:
+def _markrepeats(draws: Draws, earlier: list[Draws]) -> Draws:
     """The draws with every row marked that one before it, of the same query, equals, unless it is worse anyway."""
     key = np.concatenate([*(part.key for part in earlier), draws.key])
     query = np.concatenate([*(part.query for part in earlier), draws.query])
-    repeat = _repeats(key, query)[len(key) - len(draws.key) :]
+    repeat = repeats(key, query)[len(key) - len(draws.key) :]
     return replace(draws, verdict=np.where(repeat, np.maximum(draws.verdict, np.int8(Verdict.REPEAT)), draws.verdict))
 
 
-def _repeats(key: NDArray[np.uint64], query: Ints) -> NDArray[np.bool_]:
+def repeats(key: NDArray[np.uint64], query: Ints) -> NDArray[np.bool_]:
     """Which rows equal one before them of the same query."""
     # Rows of one query have one number taken from their keys, so equal ones stay equal; those of two differ.
     repeat = np.empty(len(key), dtype=bool)

@@ -5,7 +5,7 @@ from __future__ import annotations
 __all__ = ["Query"]
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from dicoflex.values import plain
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 DEFAULT_EXPONENT = 2.0
+FEW = 0.5
 NOTHING = Constraints()
 
 
@@ -53,21 +54,30 @@ class Query:
         if check is not None and not callable(check):
             raise BlackBoxError(f"check must be a callable, got {type(check).__name__}; pass clf.predict")
         bound = bound_by(model.schema, request)
-        p = exponent(request.p, model.exponents, sparse=bound.max_changes is not None)
+        exponent(request.p, model.exponents, sparse=False)
         model.encoding.check_columns(rows)
         if len(rows) == 0:
             raise QueryError("rows is empty; give at least one row to explain")
         frame, values = model.encoding.conform(rows)
-        frozen = model.schema.mask(list(bound.frozen))
-        _check_changeable(model.schema, frozen)
-        mask = np.tile(frozen, (len(rows), 1))
-        limits = Limits.build(bound, model.encoding, values, mask) if limited(bound) else None
+        _check_changeable(model.schema, model.schema.mask(list(bound.frozen)))
         targets = _targets(model, request, frame, values, check)
-        sure = _confidence(model, request.confidence, targets)
-        context = Context(values, targets, np.full(len(rows), p), mask if limits is None else limits.frozen, sure)
+        return replace(cls.of_values(model, values, targets, request, bound=bound), frame=frame)
+
+    @classmethod
+    def of_values(
+        cls, model: Model, values: Values, target: Ints, request: Request, *, bound: Constraints | None = None
+    ) -> Query:
+        """The query that encoded rows are, each with its class to go to; bound: what binds, where it is known."""
+        bound = bound_by(model.schema, request) if bound is None else bound
+        frozen = model.schema.mask(list(bound.frozen))
+        mask = np.tile(frozen, (len(values), 1))
+        limits = Limits.build(bound, model.encoding, values, mask) if limited(bound) else None
+        p = exponent(request.p, model.exponents, sparse=bound.max_changes is not None)
+        sure = _confidence(model, request.confidence, target)
+        context = Context(values, target, np.full(len(values), p), mask if limits is None else limits.frozen, sure)
         asked = request.model_copy(update={"p": p, "frozen": bound.frozen, "constraints": bound})
         assert asked.seed is not None
-        return cls(frame, context, row_keys(values, asked.seed), asked, frozen, limits)
+        return cls(pd.DataFrame(index=range(len(values))), context, row_keys(values, asked.seed), asked, frozen, limits)
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -78,6 +88,13 @@ class Query:
         if self.limits is None:
             return np.ones(len(self), dtype=bool)
         return np.array([reason is None for reason in self.limits.reasons])
+
+    @property
+    def sort(self) -> str:
+        """How tightly was asked, as certificates tell it apart."""
+        if self.frozen.any() or self.limits is not None:
+            return "frozen"
+        return "few" if (self.request.p or 0.0) < FEW else "free"
 
     def answerable(self) -> Ints:
         """The positions of the rows that can be answered; a `ConstraintError` where there is none."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["Bins", "Places", "cell_of"]
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -95,7 +96,7 @@ class Bins:
         fits = edge.dtype == np.float64 and edge.ndim == 1 and at.dtype == np.int64 and at.shape == (len(schema) + 1,)
         if not fits or at[0] != 0 or at[-1] != len(edge) or (np.diff(at) < 0).any() or not np.isfinite(edge).all():
             raise ValueError("its cells do not fit the schema")
-        edges = [edge[a:b] for a, b in zip(at[:-1], at[1:], strict=True)]
+        edges = [edge[a:b] for a, b in pairwise(at)]
         if any((np.diff(e) <= 0).any() for e in edges):
             raise ValueError("its cells are not in order")
         return cls.of(schema, edges)

@@ -142,7 +142,7 @@ class Dependencies:
 
 @compiled()
 def follow(row, query, steps):  # type: ignore[no-untyped-def]
-    """Let dependent features of `row` follow, in place; returns whether all are settled: a table may not know a value."""
+    """Let dependent features of `row` follow, in place; whether all are settled: a table may not know a value."""
     settled = True
     for i in range(len(steps.kind)):
         t = steps.follows[i]

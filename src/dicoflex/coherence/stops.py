@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from dicoflex.coherence.bins import Bins
 from dicoflex.table.encoding import Values
 from dicoflex.table.schema import Schema
+from dicoflex.table.spacing import spacing
 
 Floats = NDArray[np.float64]
 LEAST_ROWS = 5
@@ -29,13 +30,14 @@ MOST_DECIMALS = 6
 class Stops:
     """value: all features' stops end to end, sorted; feature j owns value[at[j]:at[j + 1]], none if it has none.
 
-    typical: per cell of the row density a value that stands for it. decimals: digits after the point that a feature's
-    values have; twelve where they are not rounded.
+    typical: per cell of the row density a value that stands for it. step: how far a feature's values are apart, 0 where
+    that can't be told. decimals: digits after the point that they have; twelve where they are not rounded.
     """
 
     at: NDArray[np.int64]
     value: Floats
     typical: Floats
+    step: Floats
     decimals: NDArray[np.int64]
 
     @classmethod
@@ -45,18 +47,32 @@ class Stops:
             _shared(values[~np.isnan(values[:, j]), j]) if feature.is_number else np.zeros(0)
             for j, feature in enumerate(schema.features)
         ]
-        decimals = [decimals_of(values[~np.isnan(values[:, j]), j]) for j in range(len(schema))]
-        at = np.cumsum([0, *map(len, found)])
-        return cls(at, np.concatenate(found), _typical(schema, values, bins, found), np.array(decimals, dtype=np.int64))
+        present = [values[~np.isnan(values[:, j]), j] for j in range(len(schema))]
+        steps = [
+            spacing(c, whole=f.is_whole)[0] if len(c) else 0.0 for c, f in zip(present, schema.features, strict=True)
+        ]
+        return cls(
+            np.cumsum([0, *map(len, found)]),
+            np.concatenate(found),
+            _typical(schema, values, bins, found),
+            np.array(steps),
+            np.array([decimals_of(column) for column in present], dtype=np.int64),
+        )
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """What a model file keeps."""
-        return {"at": self.at, "value": self.value, "typical": self.typical, "decimals": self.decimals}
+        return {
+            "at": self.at,
+            "value": self.value,
+            "typical": self.typical,
+            "step": self.step,
+            "decimals": self.decimals,
+        }
 
     @classmethod
     def restore(cls, schema: Schema, arrays: dict[str, NDArray[Any]]) -> Stops:
         """What `arrays` were taken from."""
-        at, value, typical, decimals = (arrays[name] for name in ("at", "value", "typical", "decimals"))
+        at, value, typical, step, decimals = (arrays[name] for name in ("at", "value", "typical", "step", "decimals"))
         fits = at.dtype == np.int64 and at.shape == (len(schema) + 1,) and value.ndim == typical.ndim == 1
         if not fits or value.dtype != np.float64 or typical.dtype != np.float64:
             raise ValueError("its stops do not fit the schema")
@@ -68,7 +84,7 @@ class Stops:
             or not ((decimals >= 0) & (decimals <= 15)).all()
         ):
             raise ValueError("its digits do not fit the schema")
-        return cls(at, value, typical, decimals)
+        return cls(at, value, typical, step, decimals)
 
 
 def decimals_of(column: Floats) -> int:

@@ -32,6 +32,8 @@ class FitConfig(BaseModel):
     much another level counts against a number that is one standard deviation off, in squares: people keep their
     categories where they can. undo_levels: the chance that a change of level is tried to be undone even at the greatest
     p. rounds: how often the model learns from its own draws, own_draws of them.
+
+    min_count: pairs of values that fewer rows have count as not seen together.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -47,6 +49,7 @@ class FitConfig(BaseModel):
     undo_levels: float = Field(default=0.25, ge=0, le=1)
     rounds: int = Field(default=1, ge=0)
     own_draws: int = Field(default=120_000, ge=1)
+    min_count: int = Field(default=5, ge=1)
 
 
 class TrainingConfig(BaseModel):

@@ -7,6 +7,7 @@ __all__ = ["Learned", "Plan", "learn_model"]
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,18 +15,24 @@ import pandas as pd
 import torch
 from numpy.typing import NDArray
 
+from dicoflex.certificate import Certificate
+from dicoflex.coherence import Coherence
 from dicoflex.errors import SchemaError, SettingError, named
 from dicoflex.generators.base import Table
 from dicoflex.learning.black_box import agreed, wrapped
+from dicoflex.learning.certifying import certified
+from dicoflex.learning.coherence import learn_coherence
 from dicoflex.learning.config import FitSettings
 from dicoflex.learning.judged import fit_judged
 from dicoflex.learning.labels import read_labels
 from dicoflex.learning.plain import fit_plain
+from dicoflex.learning.stand_in import learn
 from dicoflex.learning.steps import Fitted, Task
 from dicoflex.learning.training import pick_device
 from dicoflex.model import Confidence, Model, classes_of
 from dicoflex.runtime.progress import Progress
 from dicoflex.runtime.randomness import seed_of
+from dicoflex.stand_in import BLOCK
 from dicoflex.table.inference import check_frame
 from dicoflex.table.schema import Schema
 from dicoflex.table.survey import Rows, take_rows
@@ -85,11 +92,26 @@ def learn_model(
     table = Table(rows.encoding, rows.values, rows.labels, len(names), sure)
     task = Task(table, plan.settings, masks, plan.seed, plan.device, plan.progress, black_box, probabilities)
     fitted = fit_judged(task) if plan.settings.generator.is_judged else fit_plain(task)
+    coherence = learn_coherence(table, min_count=plan.settings.fit.min_count, seed=plan.seed)
+    model = _certified(task, fitted, _model(task, fitted, coherence, rows, names))
     facts = {**fitted.facts, "rows": len(X), **_facts(task, fitted, time.monotonic() - started)}
-    return Learned(_model(task, fitted, rows, names, facts), _history(fitted))
+    return Learned(model.with_facts(**facts), _history(fitted))
 
 
-def _model(task: Task, fitted: Fitted, rows: Rows, names: list[Any], facts: dict[str, Any]) -> Model:
+def _certified(task: Task, fitted: Fitted, model: Model) -> Model:
+    """The model with what held-out rows teach; the judge is the black box, or a stand-in learned from other rows."""
+    held = np.flatnonzero(fitted.held)
+    table, black_box = task.table, task.black_box
+    if black_box is not None:
+        judge, name = black_box.probabilities, "the black box"
+    else:
+        hard = np.eye(table.n_classes)[table.labels[held]]
+        other, _ = learn(table.encoding, table.values[held], hard, seed=task.seed + 1)
+        judge, name = partial(other.probabilities, each=BLOCK), "a stand-in learned from held-out labels"
+    return certified(model, table.values[held], table.labels[held], judge, name=name, seed=task.seed)
+
+
+def _model(task: Task, fitted: Fitted, coherence: Coherence, rows: Rows, names: list[Any]) -> Model:
     has_confidence = task.black_box is not None and task.settings.generator.is_judged
     return Model(
         encoding=rows.encoding,
@@ -100,7 +122,9 @@ def _model(task: Task, fitted: Fitted, rows: Rows, names: list[Any], facts: dict
         exponents=task.config.exponents,
         has_confidence=has_confidence,
         training_keys=rows.known,
-        report=facts | {"confidence": _confidences(names, fitted.confidence) if has_confidence else {}},
+        coherence=coherence,
+        certificate=Certificate.none(len(names)),
+        report={"confidence": _confidences(names, fitted.confidence) if has_confidence else {}},
     )
 
 

@@ -40,7 +40,7 @@ def fit_plain(task: Task) -> Fitted:
     hard = np.eye(table.n_classes)[table.labels]
     stand_in, agreement = learn(table.encoding, table.values, hard, seed=task.seed)
     facts = {"pairs": int(sum(map(len, parts))), "stand_in": stand_in.kind, "stand_in_agreement": agreement}
-    return Fitted(generator, stand_in, confidence, [history], facts)
+    return Fitted(generator, stand_in, confidence, [history], held, facts)
 
 
 def _anchors(task: Task, rng: np.random.Generator) -> NDArray[np.int64]:

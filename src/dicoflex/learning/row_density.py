@@ -4,6 +4,8 @@ from __future__ import annotations
 
 __all__ = ["learn_row_density"]
 
+from typing import Any
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -96,9 +98,8 @@ def _train(
         net = _Net(bins, order, cells).float()
     decayed = [net.told, net.inner, net.outer]
     plain = [net.start, net.inner_bias, net.outer_bias]
-    optimizer = torch.optim.AdamW(
-        [{"params": decayed}, {"params": plain, "weight_decay": 0.0}], lr=RATE, weight_decay=DECAY, betas=(0.9, 0.99)
-    )
+    groups: list[dict[str, Any]] = [{"params": decayed}, {"params": plain, "weight_decay": 0.0}]
+    optimizer = torch.optim.AdamW(groups, lr=RATE, weight_decay=DECAY, betas=(0.9, 0.99))
     plan = torch.optim.lr_scheduler.OneCycleLR(optimizer, RATE, total_steps=steps, pct_start=0.1)
     state = torch.from_numpy(np.ascontiguousarray(cells[:, order]))
     at = state + torch.from_numpy(bins.offset[:-1][order])

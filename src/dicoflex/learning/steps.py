@@ -32,6 +32,7 @@ class Fitted:
     stand_in: StandIn
     confidence: Confidence
     histories: list[History]
+    held: NDArray[np.bool_]
     facts: dict[str, Any] = field(default_factory=dict)
 
 

@@ -70,6 +70,7 @@ class Judges(NamedTuple):
     steps: Steps
     follower: Bools
     scale: Floats  # (d,): a number's standard deviation
+    step: Floats  # (d,): how far a number's values are apart, 0 where that can't be told
     digits: Floats  # (d,): ten to the power of a number's decimals
     stop_at: Ints
     stop: Floats
@@ -90,7 +91,8 @@ class Judges(NamedTuple):
             coherence.dependencies.steps,
             coherence.dependencies.followers,
             encoding.scale,
-            10.0**stops.decimals,
+            stops.step,
+            np.power(10.0, stops.decimals),
             stops.at,
             stops.value,
             stops.typical,
@@ -100,8 +102,11 @@ class Judges(NamedTuple):
 def _net(encoding: Encoding, stand_in: StandIn) -> Net:
     numbers = encoding.number_feature
     layers = [a for layer in stand_in.layers for a in layer] if isinstance(stand_in, Perceptron) else _NO_LAYERS
-    scaling = encoding.mean[numbers], encoding.scale[numbers]
-    return Net(numbers, *scaling, encoding.code_feature, *encoding.places, *layers)
+    number_at, level_at, is_pair = encoding.places
+    return Net(
+        numbers, encoding.mean[numbers], encoding.scale[numbers], encoding.code_feature, number_at, level_at, is_pair,
+        *layers,
+    )  # fmt: skip
 
 
 _NO_LAYERS = [np.zeros((0, 0), np.float32), np.zeros(0, np.float32)] * 3
@@ -110,8 +115,8 @@ _NO_LAYERS = [np.zeros((0, 0), np.float32), np.zeros(0, np.float32)] * 3
 def _trees(stand_in: StandIn) -> Trees:
     if isinstance(stand_in, Forest):
         return Trees(*(getattr(stand_in, name) for name in Trees._fields))
-    kinds = (np.int64, np.int32, np.float64, np.bool_, np.int32, np.int32, np.float64, np.float64)
-    return Trees(*(np.zeros(0, kind) for kind in kinds))
+    ints, reals, links = np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int32)
+    return Trees(ints, links, reals, np.zeros(0, bool), links, links, reals, reals)
 
 
 class Bounds(NamedTuple):
@@ -151,8 +156,8 @@ class Bounds(NamedTuple):
                        np.zeros(d, dtype=bool), *lists[0], *lists[1], nothing, nothing, d, np.inf, pinned)  # fmt: skip
         banned = [limits.banned.get(j) for j in range(d)]
         listed = np.array([points is not None for points in limits.points])
-        return cls(limits.frozen | frozen, limits.low, limits.high, limits.states, limits.may_keep, limits.offset, listed,
-                   *_end_to_end(list(limits.points)), *_end_to_end(banned), limits.fixed, limits.unit,
+        return cls(limits.frozen | frozen, limits.low, limits.high, limits.states, limits.may_keep, limits.offset,
+                   listed, *_end_to_end(list(limits.points)), *_end_to_end(banned), limits.fixed, limits.unit,
                    int(limits.most_changes), float(limits.most_cost), pinned)  # fmt: skip
 
 

@@ -93,13 +93,16 @@ def _undo(row, query, order, at, wanted, judges, bounds, desk):  # type: ignore[
 
 
 @compiled()
-def _snap(j, value, judges, bounds):  # type: ignore[no-untyped-def]
-    """The value nearest to `value` at which feature j may stop: one that is listed, one that rows share, or rounded."""
+def _snap(j, value, origin, judges, bounds):  # type: ignore[no-untyped-def]
+    """The value nearest to `value` at which feature j may stop: one that is listed, one that rows share, or one that
+    is a number of steps from `origin`."""
     if bounds.has_points[j]:
         first, last, values = bounds.point_at[j], bounds.point_at[j + 1], bounds.point
     else:
         first, last, values = judges.stop_at[j], judges.stop_at[j + 1], judges.stop
     if last == first:
+        if judges.step[j] > 0.0:
+            value = origin + np.rint((value - origin) / judges.step[j]) * judges.step[j]
         return np.rint(value * judges.digits[j]) / judges.digits[j]
     at = first + np.searchsorted(values[first:last], value)
     if at == last or (at > first and value - values[at - 1] < values[at] - value):
@@ -113,7 +116,7 @@ def _approach(row, query, j, at, wanted, judges, bounds, desk):  # type: ignore[
     near, moved = query[j], False
     for _ in range(HALVINGS):
         far = row[j]
-        value = _snap(j, 0.5 * (near + far), judges, bounds)
+        value = _snap(j, 0.5 * (near + far), far, judges, bounds)
         if not (min(near, far) < value < max(near, far)):
             break
         if _edit(row, query, j, value, judges.steps, desk.trial) and _attempt(
@@ -126,7 +129,7 @@ def _approach(row, query, j, at, wanted, judges, bounds, desk):  # type: ignore[
 
 
 @compiled()
-def _untangle(row, query, at, target, judges, bounds, desk):  # type: ignore[no-untyped-def]
+def _untangle(row, query, target, judges, bounds, desk):  # type: ignore[no-untyped-def]
     """Undo the changes that stand in unseen pairs, the one in most of them first."""
     d, offset = len(row), judges.pairs.offset
     for _ in range(d):
@@ -150,7 +153,7 @@ def _untangle(row, query, at, target, judges, bounds, desk):  # type: ignore[no-
 
 
 @compiled()
-def _likelier(k, row, query, judges, desk):  # type: ignore[no-untyped-def]
+def _likelier(k, query, judges, desk):  # type: ignore[no-untyped-def]
     """What the density would rather have at place k, given what is before it: the value, and how much rather."""
     f = judges.factors
     j = f.order[k]
@@ -168,7 +171,7 @@ def _likelier(k, row, query, judges, desk):  # type: ignore[no-untyped-def]
 def _mend(row, query, at, wanted, judges, bounds, desk):  # type: ignore[no-untyped-def]
     """Make a row stand that does not: undo what is incoherent, move what is unlikely to where the others have it."""
     d = len(row)
-    if not _untangle(row, query, at, np.int64(wanted[0]), judges, bounds, desk) or desk.now[0] < wanted[1]:
+    if not _untangle(row, query, np.int64(wanted[0]), judges, bounds, desk) or desk.now[0] < wanted[1]:
         return False
     trying = wanted.copy()
     trying[3] = -np.inf
@@ -184,7 +187,7 @@ def _mend(row, query, at, wanted, judges, bounds, desk):  # type: ignore[no-unty
                 j = judges.factors.order[k]
                 if tried[k] or judges.follower[j] or bounds.pinned[j] or desk.factor[k] > -1.0:
                     continue
-                value, lack = _likelier(k, row, query, judges, desk)
+                value, lack = _likelier(k, query, judges, desk)
                 if lack > most:
                     worst, most, best = k, lack, value
             if worst < 0:

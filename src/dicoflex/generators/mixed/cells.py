@@ -28,11 +28,11 @@ from numpy.typing import NDArray
 from dicoflex.errors import ModelFileError
 from dicoflex.runtime.compiled import compiled
 from dicoflex.table.encoding import Encoding, Values
+from dicoflex.table.spacing import spacing
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-MAX_DECIMALS = 4
 MIN_CELL = 10
 LOPSIDED = 0.3
 
@@ -210,7 +210,7 @@ def _number_cells(values: Floats, limits: tuple[float, float], whole: bool, most
     """The cells of one number feature, and its spacing and digits."""
     if len(values) == 0:
         return [(*limits, _count(*limits, float(whole)))], float(whole), 0
-    step, decimals = _spacing(values, whole)
+    step, decimals = spacing(values, whole=whole)
     distinct, counts = np.unique(values, return_counts=True)
     if step > 0 and len(distinct) <= most and limits == (distinct[0], distinct[-1]):
         return [(float(v), float(v), 1) for v in distinct], step, decimals
@@ -230,24 +230,6 @@ def _number_cells(values: Floats, limits: tuple[float, float], whole: bool, most
             room = max(1, int(most * len(inside) / max(len(rest), 1)))
             cells += _split(low, high, np.sort(inside), step, decimals, room)
     return sorted(cells), step, decimals
-
-
-def _spacing(values: Floats, whole: bool) -> tuple[float, int]:
-    """The spacing of the values and their decimal digits; 0 where they are continuous.
-
-    Fractions count as spaced when they have few digits and repeat: prices in cents, not measurements.
-    """
-    if not whole and np.all(np.mod(values, 1.0) == 0.0):
-        return 0.0, 0  # whole by chance, or said to be continuous
-    for decimals in range(1 if whole else MAX_DECIMALS + 1):
-        scaled = values * 10.0**decimals
-        if np.abs(scaled).max(initial=0.0) < 2**53 and np.all(np.abs(scaled - np.rint(scaled)) < 1e-6):
-            points = np.unique(np.rint(scaled).astype(np.int64))
-            if decimals > 0 and len(points) > 0.5 * len(values):
-                return 0.0, 0
-            step = np.gcd.reduce(np.diff(points)) if len(points) > 1 else 1
-            return float(step) / 10.0**decimals, decimals
-    return 0.0, 0
 
 
 def _aligned(limits: tuple[float, float], values: Floats, step: float, decimals: int) -> tuple[float, float]:

@@ -1,0 +1,202 @@
+"""Candidates for answers: draws made minimal, in rounds that look for other ways where too few were found."""
+
+from __future__ import annotations
+
+__all__ = ["Candidates", "as_drawn", "candidates", "merits_of", "wanted_of"]
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dicoflex.answers.draws import Draws, Terms, draw, repeats
+from dicoflex.answers.query import Query
+from dicoflex.answers.ways import Merits, ways_of
+from dicoflex.model import Model
+from dicoflex.refinement import Wanted, refine
+from dicoflex.runtime.columns import Columns
+from dicoflex.runtime.randomness import row_keys
+from dicoflex.table.encoding import Values
+from dicoflex.values import differ
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+DRAWS = 64
+ROUNDS = 3
+ENOUGH_WAYS = 0.8
+WEAK = 0.02
+TOP = 0.995
+FAR = 6.0
+SMALL_MOVES = 0.15
+TIMID = 0.2
+HANDICAP = 1.0
+
+
+@dataclass(frozen=True)
+class Candidates(Columns):
+    """Rows that may be answers, of the queries `query`; `drawn` is the row before it was refined."""
+
+    values: Values
+    query: Ints
+    key: NDArray[np.uint64]
+    probability: Floats
+    row_density: Floats
+    weakest: Floats
+    drawn: Values
+
+    def without_repeats(self) -> Candidates:
+        """The rows that no earlier row of the same query equals."""
+        return self.take(~repeats(self.key, self.query))
+
+
+def wanted_of(model: Model, query: Query) -> Wanted:
+    """What an answer must be, per query: surer than asked for by a margin, and not too rare where that is asked."""
+    request, target = query.request, query.context.target
+    sure = query.context.confidence if model.has_confidence else np.maximum(query.context.confidence, 0.5)
+    margin = model.certificate.margin[target, 0]
+    log_density = weakest = np.full(len(target), -np.inf)
+    if request.coherent and request.plausible > 0:
+        log_density = model.coherence.density.floors(request.plausible)[0][target]
+        weakest = model.coherence.density.floors(min(WEAK, request.plausible))[1][target]
+    return Wanted(target, np.minimum(sure + margin, np.maximum(sure, TOP)), log_density, weakest)
+
+
+def candidates(model: Model, query: Query, which: Ints, terms: Terms, again: int = 0) -> Candidates:
+    """Refined draws of the queries `which`; those that are short get further rounds, with other ways asked for."""
+    wanted, n = wanted_of(model, query), query.request.n
+    frozen = query.context.frozen.copy()
+    parts: list[Candidates] = []
+    for round_number in range(ROUNDS):
+        drawn = _draws(model, query, which, frozen, terms, again * ROUNDS + round_number)
+        make = _refined if query.request.refine else _unrefined
+        parts.append(make(model, query, drawn, wanted, frozen))
+        found = Candidates.join(parts).without_repeats()
+        which = _short(query, found, which, n, first=round_number == 0)
+        if len(which) == 0 or round_number == ROUNDS - 1:
+            break
+        frozen = query.context.frozen | _commonest(query, found, which, round_number)
+    return found
+
+
+def _draws(
+    model: Model, query: Query, which: Ints, frozen: NDArray[np.bool_], terms: Terms, again: int
+) -> Draws:  # fmt: skip
+    most = max(DRAWS, 3 * query.request.n)
+    context = replace(query.context.take(which), frozen=frozen[which])
+    keys = query.keys[which] + np.uint64(again)
+    return draw(
+        model.generator, model.encoding, context, keys, most, terms.take(which), enough=max(most // 2, query.request.n)
+    ).of(which)
+
+
+def _refined(
+    model: Model, query: Query, draws: Draws, wanted: Wanted, frozen: NDArray[np.bool_]
+) -> Candidates:  # fmt: skip
+    found = refine(
+        model.encoding, model.judges, draws.values, draws.query, query.context.query, wanted,
+        frozen=frozen, limits=query.limits, variants=1,
+    )  # fmt: skip
+    source = draws.take(found.source)
+    values = model.encoding.snap(found.values)
+    values = np.where(differ(values, query.context.query[source.query]), values, query.context.query[source.query])
+    rows = Candidates(
+        values, source.query, row_keys(values, 0), found.probability, found.row_density, found.weakest, source.values
+    )
+    return rows.take(_fine(model, query, rows, wanted))
+
+
+def _unrefined(
+    model: Model, query: Query, draws: Draws, wanted: Wanted, frozen: NDArray[np.bool_]  # noqa: ARG001
+) -> Candidates:  # fmt: skip
+    """The draws as they are; where coherence is asked for, without those that are not coherent or too rare."""
+    rows = _judged(model, query, draws.values, draws.query)
+    if query.request.coherent:
+        own = query.context.query[rows.query]
+        fine = (rows.row_density >= wanted.log_density[rows.query]) & (rows.weakest >= wanted.weakest[rows.query])
+        rows = rows.take(fine & ~model.coherence.broken(rows.values, own))
+    return rows
+
+
+def as_drawn(model: Model, query: Query, rows: Candidates) -> Candidates:
+    """The rows as they were drawn, where they were refined since."""
+    moved = differ(rows.values, rows.drawn).any(axis=1)
+    return _judged(model, query, rows.drawn[moved], rows.query[moved])
+
+
+def _judged(model: Model, query: Query, values: Values, which: Ints) -> Candidates:
+    """Candidates from rows that nobody judged yet."""
+    said = model.stand_in.probabilities(values)[np.arange(len(values)), query.context.target[which]]
+    row_density, weakest = model.coherence.density.judge(values)
+    return Candidates(values, which, row_keys(values, 0), said, row_density, weakest, values)
+
+
+def merits_of(model: Model, query: Query, found: Candidates) -> Merits:
+    """What speaks for each candidate: near by the distance that was asked for, usual, and not at the edge of rare."""
+    own, target = query.context.query[found.query], query.context.target[found.query]
+    cost = query.cost(found.values, own)
+    p = query.request.p or 1.0
+    distance = _distance(model, found.values, own, min(p, 1.0))
+    if p < 1.0:
+        distance = distance + SMALL_MOVES * _distance(model, found.values, own, 1.0)
+    density = model.coherence.density
+    rarity, weakness = density.rarity(found.row_density, target), density.weakness(found.weakest, target)
+    handicap = HANDICAP * (np.maximum(0.0, 1.0 - rarity / TIMID) + np.maximum(0.0, 1.0 - weakness / TIMID))
+    likely = rarity + weakness
+    plain = not query.request.coherent
+    return Merits(distance if cost is None else cost, likely, np.zeros(len(likely)) if plain else handicap)
+
+
+def _distance(model: Model, values: Values, own: Values, p: float) -> Floats:
+    """The sum of |difference|^p over changed features: numbers in standard deviations, another level counts one."""
+    number = np.array([f.is_number for f in model.schema.features])
+    apart = np.abs(np.nan_to_num(values - own, nan=1.0)) / model.encoding.scale
+    moves = np.where(number & ~np.isnan(values - own), apart, 1.0)
+    total: Floats = np.where(differ(values, own), np.maximum(moves, 1e-9) ** p, 0.0).sum(axis=1)
+    return total
+
+
+def _fine(model: Model, query: Query, rows: Candidates, wanted: Wanted) -> NDArray[np.bool_]:
+    """Which rows are answers still: where a number is far out, the stand-in must be surer; nothing may break."""
+    own = query.context.query[rows.query]
+    changed = differ(rows.values, own)
+    number = np.array([f.is_number for f in model.schema.features])
+    away = np.abs(np.nan_to_num(rows.values - model.encoding.mean)) > FAR * model.encoding.scale
+    far = (changed & number & away).any(axis=1)
+    more = model.certificate.margin[query.context.target[rows.query]]
+    fine = ~far | (rows.probability >= wanted.probability[rows.query] + more[:, 1] - more[:, 0])
+    fine &= changed.any(axis=1)
+    if query.limits is not None:
+        fine &= ~query.limits.broken(rows.values, own, rows.query)
+    result: NDArray[np.bool_] = fine
+    return result
+
+
+def _short(query: Query, found: Candidates, which: Ints, n: int, *, first: bool) -> Ints:
+    """Which of the queries have fewer than `n` candidates, or at first few different ways."""
+    have = np.bincount(found.query, minlength=len(query))[which]
+    if not first:
+        return which[have < n]
+    ways = np.array([_n_ways(query, found, int(i)) for i in which])
+    return which[(have < n) | (ways < ENOUGH_WAYS * n)]
+
+
+def _n_ways(query: Query, found: Candidates, i: int) -> int:
+    mine = found.values[found.query == i]
+    if len(mine) == 0:
+        return 0
+    return int(ways_of(differ(mine, query.context.query[i])).max()) + 1
+
+
+def _commonest(query: Query, found: Candidates, which: Ints, round_number: int) -> NDArray[np.bool_]:
+    """What most candidates of a query change so far, to be left alone in the next round: that is another way."""
+    frozen = np.zeros(query.context.query.shape, dtype=bool)
+    for i in which:
+        mine = found.values[found.query == i]
+        if len(mine) == 0:
+            continue
+        share = differ(mine, query.context.query[i]).mean(axis=0)
+        share[query.context.frozen[i]] = -1.0
+        free = int((~query.context.frozen[i]).sum())
+        most = np.argsort(-share, kind="stable")[: min(round_number + 1, free - 1)]
+        frozen[i, most[share[most] > 0]] = True
+    return frozen

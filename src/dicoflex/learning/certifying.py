@@ -1,0 +1,130 @@
+"""What held-out rows teach: the margin by which the stand-in must be surer, and how often answers are valid.
+
+Held-out rows are asked about as users would ask: anything may change, few features, or some frozen. The answers are
+refined with the least margin and shown to the judge once. What the stand-in said too much gives the margin; further
+held-out rows, answered with that margin, give the counts that the certified rate is made of.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Judge", "certified"]
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dicoflex.answers.candidates import FAR
+from dicoflex.answers.explain import answers_to
+from dicoflex.answers.query import Query
+from dicoflex.certificate import SORTS
+from dicoflex.model import Model
+from dicoflex.request import Request
+from dicoflex.table.encoding import Values
+from dicoflex.values import differ
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Judge = Callable[[Values], Floats]
+"""Encoded rows to the probabilities of the classes (n, classes)."""
+ROWS = 120
+ANSWERS = 8
+HELD = 0.97
+SLACK = 0.02
+LEAST, MOST = 0.02, 0.3
+ENOUGH = 40
+MASKS = 3
+MASKED = 0.3
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Answers to held-out rows: what was asked for, what the stand-in said, where they lie."""
+
+    sort: Ints
+    target: Ints
+    asked: Floats
+    said: Floats
+    far: NDArray[np.bool_]
+    values: Values
+
+
+def certified(model: Model, values: Values, labels: Ints, judge: Judge, *, name: str, seed: int) -> Model:
+    """The model with margins and counts from held-out rows, of these classes; `name` says who the judge is."""
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(len(values))
+    half = len(order) // 2
+    if half < 2:
+        return model
+    first = _answers(model, values[order[:half]], labels[order[:half]], rng)
+    model = replace(model, certificate=replace(model.certificate, margin=_margins(model, first, judge), judge=name))
+    second = _answers(model, values[order[half:]], labels[order[half:]], rng)
+    return replace(model, certificate=replace(model.certificate, counts=_counts(model, second, judge)))
+
+
+def _answers(model: Model, values: Values, labels: Ints, rng: np.random.Generator) -> _Found:
+    parts = [
+        _asked(model, values, target, request, sort) for target, request, sort in _questions(model, values, labels, rng)
+    ]
+    columns = zip(*((p.sort, p.target, p.asked, p.said, p.far, p.values) for p in parts), strict=True)
+    return _Found(*(np.concatenate(column) for column in columns))
+
+
+def _questions(
+    model: Model, values: Values, labels: Ints, rng: np.random.Generator
+) -> Iterator[tuple[tuple[Ints, Ints], Request, int]]:
+    """Rows and targets, and what is asked of them, for every sort of question."""
+    n_classes, names = len(model.classes), model.schema.names
+    for sort, kind in enumerate(SORTS):
+        rows = rng.permutation(len(values))[:ROWS]
+        target = (labels[rows] + rng.integers(1, n_classes, len(rows))) % n_classes
+        masks = MASKS if kind == "frozen" else 1
+        for part in np.array_split(np.arange(len(rows)), masks):
+            frozen = [name for name in names if kind == "frozen" and rng.random() < MASKED][: len(names) - 1]
+            p = min(model.exponents) if kind == "few" else max(model.exponents)
+            if len(part):
+                request = Request(n=ANSWERS, p=p, frozen=tuple(frozen), seed=int(rng.integers(2**31)))
+                yield (rows[part], target[part]), request, sort
+
+
+def _asked(model: Model, values: Values, asked: tuple[Ints, Ints], request: Request, sort: int) -> _Found:
+    rows, target = asked
+    own = values[rows]
+    query = Query.of_values(model, own, target, request)
+    found = answers_to(model, query)
+    changed = differ(found.values, own[found.query])
+    away = np.abs(np.nan_to_num(found.values - model.encoding.mean)) > FAR * model.encoding.scale
+    number = np.array([f.is_number for f in model.schema.features])
+    return _Found(
+        sort=np.full(len(found), sort),
+        target=target[found.query],
+        asked=query.context.confidence[found.query],
+        said=found.probability,
+        far=(changed & away & number).any(axis=1),
+        values=found.values,
+    )
+
+
+def _margins(model: Model, found: _Found, judge: Judge) -> Floats:
+    """Per class and region the quantile of what the stand-in said too much, less what may be lacking."""
+    truth = judge(found.values)[np.arange(len(found.values)), found.target]
+    out = np.full((len(model.classes), 2), LEAST)
+    for label in range(len(model.classes)):
+        for region in (False, True):
+            error = (found.said - truth)[(found.target == label) & (found.far == region)]
+            if len(error) >= ENOUGH:
+                out[label, int(region)] = np.clip(np.quantile(error, HELD) - SLACK, LEAST, MOST)
+            elif region:
+                # Too few to know: what lies far out is answered only where the stand-in is nearly certain.
+                out[label, 1] = MOST
+    return out
+
+
+def _counts(model: Model, found: _Found, judge: Judge) -> Ints:
+    """How many answers the judge gives their target, of how many, per class and sort of question."""
+    valid = judge(found.values).argmax(axis=1) == found.target
+    counts = np.zeros((len(model.classes), len(SORTS), 2), dtype=np.int64)
+    np.add.at(counts[:, :, 1], (found.target, found.sort), 1)
+    np.add.at(counts[:, :, 0], (found.target[valid], found.sort[valid]), 1)
+    return counts
