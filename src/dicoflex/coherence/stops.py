@@ -72,7 +72,8 @@ class Stops:
     @classmethod
     def restore(cls, schema: Schema, arrays: dict[str, NDArray[Any]]) -> Stops:
         """What `arrays` were taken from."""
-        at, value, typical, step, decimals = (arrays[name] for name in ("at", "value", "typical", "step", "decimals"))
+        at, value, typical = arrays["at"], arrays["value"], arrays["typical"]
+        step, decimals = arrays["step"], arrays["decimals"]
         fits = at.dtype == np.int64 and at.shape == (len(schema) + 1,) and value.ndim == typical.ndim == 1
         if not fits or value.dtype != np.float64 or typical.dtype != np.float64:
             raise ValueError("its stops do not fit the schema")

@@ -1,0 +1,107 @@
+"""Exact dependencies: found on all rows, followed in every answer."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dicoflex.coherence.dependencies import Dependencies, follow
+from dicoflex.learning.dependencies import find_dependencies
+from dicoflex.table.encoding import Encoding
+from dicoflex.table.schema import Schema
+
+N = 600
+
+
+def loans() -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    low = rng.integers(600, 800, N)
+    rate, amount = np.round(rng.uniform(1, 9, N), 2), rng.integers(10, 400, N) * 100
+    grade = rng.choice(list("abcd"), N)
+    return pd.DataFrame(
+        {
+            "low": low,
+            "high": low + 4,
+            "rate": rate,
+            "amount": amount,
+            "interest": rate * amount,
+            "fees": rng.integers(0, 50, N),
+            "grade": grade,
+            "band": np.where(np.isin(grade, ["a", "b"]), "good", "poor"),
+        }
+    ).assign(total=lambda f: f["amount"] + f["fees"])
+
+
+@pytest.fixture(scope="module")
+def encoding() -> Encoding:
+    return Encoding.fit(loans(), Schema.infer(loans()))
+
+
+@pytest.fixture(scope="module")
+def found(encoding: Encoding) -> Dependencies:
+    return find_dependencies(encoding.schema, encoding.encode(loans()))
+
+
+def test_every_kind_is_found_and_said_in_words(encoding: Encoding, found: Dependencies) -> None:
+    assert sorted(one.describe(encoding.schema) for one in found.found) == [
+        "band follows from grade",
+        "high = low + 4",
+        "interest = rate × amount",
+        "total = amount + fees",
+    ]
+
+
+def test_nothing_is_found_where_nothing_is() -> None:
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(200, 4)), columns=list("abcd"))
+    assert find_dependencies(Schema.infer(frame), frame.to_numpy()).found == ()
+
+
+def test_one_row_that_differs_is_enough(encoding: Encoding) -> None:
+    frame = loans()
+    frame.loc[7, "high"] += 1
+    names = [one.describe(encoding.schema) for one in find_dependencies(encoding.schema, encoding.encode(frame)).found]
+    assert not [name for name in names if name.startswith("high =")]
+
+
+def test_what_depends_follows_and_else_stays(encoding: Encoding, found: Dependencies) -> None:
+    query = encoding.encode(loans().head(1))[0]
+    at = {name: encoding.schema.position(name) for name in encoding.schema.names}
+    moved = query.copy()
+    moved[at["low"]] += 10
+    moved[at["grade"]] = (moved[at["grade"]] + 2) % 4
+    moved[at["high"]] = 0.0
+    assert follow(moved, query, found.steps)
+    assert moved[at["high"]] == moved[at["low"]] + 4
+    assert encoding.decode(moved[None])["band"].iloc[0] == ("good" if moved[at["grade"]] < 2 else "poor")
+    still = query.copy()
+    still[at["fees"]] = query[at["fees"]]
+    assert follow(still, query, found.steps)
+    np.testing.assert_array_equal(still, query)
+
+
+def test_broken_rows_are_told_apart(encoding: Encoding, found: Dependencies) -> None:
+    values = encoding.encode(loans().head(50))
+    query = np.roll(values, 1, axis=0)
+    assert not found.broken(values, query).any()
+    wrong = values.copy()
+    wrong[:, encoding.schema.position("high")] += 1
+    assert found.broken(wrong, query).all()
+
+
+def test_a_dependency_can_be_switched_off(encoding: Encoding, found: Dependencies) -> None:
+    less = found.without([encoding.schema.position("band")])
+    assert len(less.found) == len(found.found) - 1
+    assert not less.followers[encoding.schema.position("band")]
+
+
+def test_state_round_trip_and_rings(encoding: Encoding, found: Dependencies) -> None:
+    assert Dependencies.restore(encoding.schema, found.state()).found == found.found
+    ring = [
+        {"kind": "linear", "follows": 0, "of": [1], "weights": [1.0]},
+        {"kind": "linear", "follows": 1, "of": [0], "weights": [1.0]},
+    ]
+    with pytest.raises(ValueError, match="ring"):
+        Dependencies.restore(encoding.schema, ring)
+    with pytest.raises(ValueError, match="does not fit"):
+        Dependencies.restore(encoding.schema, [{"kind": "linear", "follows": 99, "of": [0], "weights": [1.0]}])
