@@ -19,7 +19,7 @@ from dicoflex.cli.options import Drop, ModelFile, Rows, Seed, spread
 from dicoflex.cli.tables import TableFlags, query_rows, sampled_rows, training_rows
 from dicoflex.errors import QueryError, named
 from dicoflex.runtime.whole_files import write_text
-from dicoflex.table.files import check_folder, ending_of, with_parquet, write_parquet
+from dicoflex.table.files import check_folder, ending_of, write_parquet
 
 if TYPE_CHECKING:
     from dicoflex.answers.counterfactuals import Counterfactuals
@@ -246,4 +246,4 @@ def _write_result(found: Counterfactuals, path: Path, ending: str, *, pictures: 
     elif ending == ".html":
         found.to_html(path, pictures=pictures)
     else:
-        with_parquet(path, lambda: write_parquet(found.table(), path))
+        write_parquet(found.table(), path)
