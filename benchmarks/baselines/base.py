@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from baselines.gradients import NoGradientError, network_of
+from benchmarks.baselines.gradients import NoGradientError, network_of
 from dicoflex.errors import QueryError, named
 from dicoflex.table.encoding import Encoding, Values
 from dicoflex.table.schema import Schema

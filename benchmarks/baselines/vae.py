@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from baselines.base import Clock, Problem, one_thread
+from benchmarks.baselines.base import Clock, Problem, one_thread
 from dicoflex.table.encoding import Encoding
 
 LEAST_LOG_DEVIATION = -4.0  # a number that is reproduced exactly would have no finite likelihood

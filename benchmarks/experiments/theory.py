@@ -24,15 +24,17 @@ import pandas as pd
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from baselines import BASELINES
+from benchmarks.baselines import BASELINES
+from benchmarks.cells import Cell, Result, merged
+from benchmarks.methods import explainer, is_cut
+from benchmarks.options import Options
+from benchmarks.pages import Finding, canvas, colour, head, number, table
+from benchmarks.tables import ADULT
+from benchmarks.tasks import Task, prepare
 from dicoflex import DiCoFlex, Schema, metrics
 from dicoflex.generators.base import Context
 from dicoflex.runtime.randomness import row_keys
 from dicoflex.table.encoding import Encoding
-from experiments.cells import Cell, Options, Result, merged
-from experiments.methods import explainer
-from experiments.pages import Finding, canvas, colour, head, number, table
-from experiments.tasks import Task, prepare
 
 Floats = NDArray[np.float64]
 TITLE = "Theory"
@@ -44,7 +46,7 @@ SLACK = 1e-9
 def cells(options: Options) -> list[Cell]:
     """Both generators on Adult."""
     methods = options.pick_methods(("mixed", "maf"), quick=("mixed", "maf"))
-    return [Cell("theory", "adult", method, seed, options.size) for seed in options.seeds for method in methods]
+    return options.cells("theory", ADULT, methods)
 
 
 def measure(cell: Cell, models: Path) -> dict[str, Any]:
@@ -57,7 +59,7 @@ def measure(cell: Cell, models: Path) -> dict[str, Any]:
     few = drawn[drawn.index.get_level_values("cf") < 2 * DRAWS]
     worst = float(task.reference.lof.score(task.data.X_train).max())
     return {
-        "out_of_time": "used up" in model.report_["training_ended"],
+        "out_of_time": is_cut(model),
         "pairs": _propositions(task, model.encoding_, near, near, worst),
         "draws": _propositions(task, model.encoding_, few, near, worst),
         "diversity": _diversity(task, model, near, drawn, sets, cell.seed),

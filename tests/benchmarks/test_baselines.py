@@ -17,11 +17,11 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, OneHotEncoder, StandardScaler
 
-from baselines import BASELINES, Answers, Baseline, NoGradientError, Problem, network_of
-from baselines.base import Clock
-from baselines.descent import Schedule
-from baselines.distance import Distance
-from black_boxes import perceptron
+from benchmarks.baselines import BASELINES, Answers, Baseline, NoGradientError, Problem, network_of
+from benchmarks.baselines.base import Clock
+from benchmarks.baselines.descent import Schedule
+from benchmarks.baselines.distance import Distance
+from benchmarks.black_boxes import perceptron
 from dicoflex import Schema, datasets, metrics
 from dicoflex.datasets import Dataset
 from dicoflex.errors import DataError, QueryError

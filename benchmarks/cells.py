@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["FULL", "QUICK", "Cell", "Measure", "Options", "Result", "Size", "merged", "run", "tidy"]
+__all__ = ["FULL", "QUICK", "Cell", "Measure", "Result", "Size", "measured", "merged", "run", "tidy"]
 
 import hashlib
 import json
@@ -28,26 +28,29 @@ class Size:
     """How much work a cell may do.
 
     rows: training rows, None for all. queries: test rows of each predicted class. candidates: answers asked for;
-    kept: of the valid ones, so many are scored. learning, answering: the seconds that a method gets for each.
-    quick: whether trainings are cut to a few steps as well.
+    kept: of the valid ones, so many are scored. learning, answering: the seconds that a method gets for each, None for
+    as long as it takes. quick: whether trainings are cut to a few steps as well.
     """
 
     rows: int | None = None
     queries: int = 100
     candidates: int = 100
     kept: int = 10
-    learning: float = 120.0
-    answering: float = 45.0
+    learning: float | None = 120.0
+    answering: float | None = 45.0
     quick: bool = False
 
 
 FULL = Size()
-QUICK = Size(rows=600, queries=6, candidates=20, kept=5, learning=2.0, answering=2.0, quick=True)
+QUICK = Size(rows=1500, queries=6, candidates=20, kept=5, learning=0.5, answering=0.5, quick=True)
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One measurement: what is measured, on which table, of which method, with which seed and settings."""
+    """One measurement: what is measured, on which table, of which method, with which seed and settings.
+
+    settings: what else tells cells of this kind apart; single values are shown, tuples of them are not.
+    """
 
     kind: str
     table: str
@@ -63,33 +66,22 @@ class Cell:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def __str__(self) -> str:
-        more = "".join(f", {name} {value}" for name, value in self.settings)
-        return f"{self.kind}: {self.table}, {self.method}{more}, seed {self.seed}"
+        more = [f"{name} {value}" for name, value in self.settings if not isinstance(value, tuple)]
+        return f"{self.kind}: {', '.join(filter(None, [self.table, self.method, *more]))}, seed {self.seed}"
+
+    def setting(self, name: str) -> Any:
+        """One of the settings."""
+        return dict(self.settings)[name]
 
     @classmethod
     def of(cls, stored: dict[str, Any]) -> Cell:
         """The cell that was stored as a dict."""
-        settings = tuple((name, value) for name, value in stored["settings"])
-        return cls(**stored | {"size": Size(**stored["size"]), "settings": settings})
+        return cls(**stored | {"size": Size(**stored["size"]), "settings": _as_tuples(stored["settings"])})
 
 
-@dataclass(frozen=True)
-class Options:
-    """What a run was asked for; None leaves the choice to the experiment."""
-
-    tables: tuple[str, ...] | None = None
-    methods: tuple[str, ...] | None = None
-    seeds: tuple[int, ...] = (0,)
-    size: Size = FULL
-
-    def pick_tables(self, known: Sequence[str]) -> list[str]:
-        """The tables of `known` that were asked for."""
-        return [name for name in known if self.tables is None or name in self.tables]
-
-    def pick_methods(self, known: Sequence[str], *, quick: Sequence[str]) -> list[str]:
-        """The methods of `known` that were asked for; in a quick run, those of `quick` if none was."""
-        wanted = self.methods or (tuple(quick) if self.size.quick else tuple(known))
-        return [name for name in known if name in wanted]
+def _as_tuples(value: Any) -> Any:
+    """JSON has lists alone; a cell is hashable."""
+    return tuple(_as_tuples(part) for part in value) if isinstance(value, list | tuple) else value
 
 
 @dataclass(frozen=True)
@@ -162,12 +154,16 @@ def tidy(value: Any) -> Any:
     return value
 
 
+def measured(results: Sequence[Result]) -> list[Result]:
+    """The results that have figures."""
+    return [result for result in results if not result.failed]
+
+
 def merged(results: Sequence[Result]) -> list[Result]:
     """One result per setting: figures that are numbers averaged over the seeds, failed cells left out."""
     groups: dict[Cell, list[Result]] = {}
-    for result in results:
-        if not result.failed:
-            groups.setdefault(replace(result.cell, seed=0), []).append(result)
+    for result in measured(results):
+        groups.setdefault(replace(result.cell, seed=0), []).append(result)
     return [Result(cell, _average([r.figures for r in group])) for cell, group in groups.items()]
 
 
