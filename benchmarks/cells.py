@@ -1,4 +1,4 @@
-"""Cells: one measurement each, named by a hash of its settings, kept in a cache so that a stopped run goes on."""
+"""Cells: one measurement each, named by its settings and source, kept in a cache so that a stopped run goes on."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dicoflex import __version__
+from benchmarks.sources import UNKNOWN, commit, source_of
 from dicoflex.runtime.progress import Progress
 from dicoflex.runtime.whole_files import write_text
 
@@ -59,10 +59,9 @@ class Cell:
     size: Size = FULL
     settings: tuple[tuple[str, Any], ...] = ()
 
-    @property
-    def key(self) -> str:
-        """The cell's name in the cache; another version of the package is another cell."""
-        text = json.dumps(asdict(self) | {"version": __version__}, sort_keys=True)
+    def key(self, source: str) -> str:
+        """The cell's name in the cache; with another state of the source that it depends on it is another cell."""
+        text = json.dumps(asdict(self) | {"source": source}, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def __str__(self) -> str:
@@ -86,11 +85,12 @@ def _as_tuples(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Result:
-    """What came of a cell: its figures, or why there are none."""
+    """What came of a cell: its figures, or why there are none; and the commit that it was measured at."""
 
     cell: Cell
     figures: dict[str, Any] = field(default_factory=dict)
     failed: str = ""
+    commit: str = UNKNOWN
 
     def stored(self) -> dict[str, Any]:
         """The result as plain data."""
@@ -99,7 +99,7 @@ class Result:
     @classmethod
     def of(cls, stored: dict[str, Any]) -> Result:
         """The result that was stored as plain data."""
-        return cls(Cell.of(stored["cell"]), stored["figures"], stored["failed"])
+        return cls(**stored | {"cell": Cell.of(stored["cell"])})
 
 
 Measure = Callable[[Cell, Path], dict[str, Any]]
@@ -112,10 +112,11 @@ def run(cells: Sequence[Cell], measure: Measure, cache: Path) -> list[Result]:
     A cell that fails is left out with its reason and is not cached: one method can't stop the others.
     """
     cache.mkdir(parents=True, exist_ok=True)
+    paths = [cache / f"{cell.key(source_of(cell.method, measure))}.json" for cell in cells]
     results = []
     with Progress().stage("bench", len(cells)) as advance:
-        for cell in cells:
-            results.append(_result(cell, measure, cache / f"{cell.key}.json"))
+        for cell, path in zip(cells, paths, strict=True):
+            results.append(_result(cell, measure, path))
             advance(1, str(cell))
     return results
 
@@ -126,7 +127,7 @@ def _result(cell: Cell, measure: Measure, path: Path) -> Result:
     print(f"{cell} …", flush=True)
     started = time.perf_counter()
     try:
-        result = Result(cell, tidy(measure(cell, path.parent / MODELS)))
+        result = Result(cell, tidy(measure(cell, path.parent / MODELS)), commit=commit())
     except Exception as error:
         print(f"  left out: {type(error).__name__}: {error}", flush=True)
         return Result(cell, failed=f"{type(error).__name__}: {error}")

@@ -19,7 +19,7 @@ from benchmarks.experiments import ablation, quality
 from benchmarks.experiments.speed.measuring import PARTS
 from benchmarks.methods import METHODS
 from benchmarks.options import Options
-from benchmarks.pages import Finding
+from benchmarks.pages import Finding, foot
 from benchmarks.registry import EXPERIMENTS, PAPER
 from benchmarks.tables import MAIN
 from dicoflex.errors import UserError, named
@@ -125,7 +125,7 @@ def _write(name: str, results: Sequence[Result], command: str, out: Path) -> Non
     for file, figure in experiment.figures(results).items():
         with replacing(out / file) as draft:
             figure.savefig(draft, dpi=DPI, format="png")
-    write_text(out / f"{name}.md", experiment.page(results, command))
+    write_text(out / f"{name}.md", experiment.page(results, command) + foot(results))
 
 
 def _summary(out: Path) -> str:
@@ -139,4 +139,5 @@ def _summary(out: Path) -> str:
             results = [Result.of(result) for result in stored["results"]]
             found[name] = results, experiment.findings(results)
             commands.append(stored["command"])
-    return summary.page(found, "; ".join(dict.fromkeys(commands)))
+    every = [result for results, _ in found.values() for result in results]
+    return summary.page(found, "; ".join(dict.fromkeys(commands))) + foot(every)

@@ -30,10 +30,12 @@ import pandas as pd
 import torch
 from numpy.typing import NDArray
 
-from benchmarks.baselines import BASELINES, Answers
+from benchmarks.baselines import BASELINES
+from benchmarks.baselines.base import Answers
 from benchmarks.cells import Cell
+from benchmarks.sources import digest
 from benchmarks.tasks import Task
-from dicoflex import DiCoFlex, __version__
+from dicoflex import DiCoFlex
 from dicoflex import load as load_model
 
 Ask = Callable[..., Answers]
@@ -100,7 +102,7 @@ def model_file(
     judged = generator == "mixed" if judged is None else judged
     facts = {"table": cell.table, "seed": cell.seed, "rows": cell.size.rows, "quick": cell.size.quick}
     facts |= {"learning": cell.size.learning, "generator": generator, "variant": variant, "judged": judged}
-    text = json.dumps(facts | {"version": __version__, "overrides": overrides}, sort_keys=True)
+    text = json.dumps(facts | {"source": digest((__name__,), whole=True), "overrides": overrides}, sort_keys=True)
     path = models / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.dicoflex"
     if not path.exists():
         model = _build(cell, task, generator, overrides)

@@ -2,8 +2,22 @@
 
 from __future__ import annotations
 
-__all__ = ["MARKERS", "SCORES", "Finding", "Score", "beside", "canvas", "colour", "head", "joined", "number", "table"]
+__all__ = [
+    "MARKERS",
+    "SCORES",
+    "Finding",
+    "Score",
+    "beside",
+    "canvas",
+    "colour",
+    "foot",
+    "head",
+    "joined",
+    "number",
+    "table",
+]
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -11,8 +25,9 @@ from typing import Any, Literal
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from benchmarks.cells import Result, Size
+from benchmarks.cells import Result, Size, measured
 from benchmarks.machine import versions
+from benchmarks.sources import UNKNOWN
 
 PACKAGES = ("dicoflex", "numpy", "pandas", "scikit-learn", "torch", "zuko", "dice-ml", "moocore")
 NONE = "–"
@@ -120,6 +135,13 @@ def _budget(size: Size) -> str:
         f" Learning from {rows}, {size.queries} queries per class, up to {size.candidates} candidates each; "
         f"{size.learning:g} s at most for a method to learn, {size.answering:g} s to answer."
     )
+
+
+def foot(results: Sequence[Result]) -> str:
+    """The end of a page: which commits its cells are from."""
+    commits = Counter({r.cell: r.commit for r in measured(results)}.values())
+    told = [f"{n} from {f'commit {name}' if name != UNKNOWN else 'an unknown commit'}" for name, n in commits.items()]
+    return f"\nCells: {joined(told)}.\n" if told else ""
 
 
 def _cut(results: Sequence[Result]) -> str:

@@ -13,7 +13,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from benchmarks import paper
-from benchmarks.baselines import BASELINES, Answers, Problem
+from benchmarks.baselines.base import Answers, Problem
+from benchmarks.baselines.oracle import Oracle
 from benchmarks.cells import Cell, Result, merged
 from benchmarks.methods import explainer, is_cut
 from benchmarks.options import Options
@@ -67,7 +68,7 @@ def _held_out(task: Task) -> pd.DataFrame:
     most = round(NEIGHBOURS * len(data.X_test) / len(data.X_train))
     unseen = Problem.of(task.black_box, data.X_test, data.schema)
     n = min(NEIGHBOURS, max(1, most))
-    return BASELINES["oracle"]().fit(unseen).answer(task.queries, task.targets, n=n).frame
+    return Oracle().fit(unseen).answer(task.queries, task.targets, n=n).frame
 
 
 def page(results: Sequence[Result], command: str) -> str:

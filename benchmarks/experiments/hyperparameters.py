@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from benchmarks.baselines import Answers
+from benchmarks.baselines.base import Answers
 from benchmarks.cells import Cell, Result, merged
 from benchmarks.experiments.masks import MASKS
 from benchmarks.methods import explainer, is_cut, soft_draws

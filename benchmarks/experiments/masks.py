@@ -13,7 +13,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from benchmarks import paper
-from benchmarks.baselines import Answers
+from benchmarks.baselines.base import Answers
 from benchmarks.cells import Cell, Result, merged
 from benchmarks.methods import explainer, is_cut, soft_draws
 from benchmarks.options import Options

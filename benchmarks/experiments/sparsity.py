@@ -13,7 +13,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from benchmarks import paper
-from benchmarks.baselines import Answers
+from benchmarks.baselines.base import Answers
 from benchmarks.cells import Cell, Result, merged
 from benchmarks.methods import EXPONENTS, explainer, is_cut
 from benchmarks.options import Options

@@ -24,7 +24,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from benchmarks.baselines import BASELINES
+from benchmarks.baselines.oracle import Oracle
 from benchmarks.cells import Cell, Result, merged
 from benchmarks.methods import explainer, is_cut
 from benchmarks.options import Options
@@ -54,7 +54,7 @@ def measure(cell: Cell, models: Path) -> dict[str, Any]:
     task = prepare(cell)
     model = explainer(cell, task, models, cell.method)
     sets = QUICK_SETS if cell.size.quick else SETS
-    near = BASELINES["oracle"]().fit(task.problem).answer(task.queries, task.targets, n=K).frame
+    near = Oracle().fit(task.problem).answer(task.queries, task.targets, n=K).frame
     drawn = _draws(model, task, sets * DRAWS, cell.seed)
     few = drawn[drawn.index.get_level_values("cf") < 2 * DRAWS]
     worst = float(task.reference.lof.score(task.data.X_train).max())

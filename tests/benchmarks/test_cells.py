@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks import cells
 from benchmarks.cells import QUICK, Cell, Result, merged, run, tidy
 from benchmarks.experiments import comparison
 from benchmarks.machine import apart, held_mb, peak_mb
@@ -59,14 +60,34 @@ def test_a_failing_cell_is_told_and_tried_again(tmp_path: Path, capsys: pytest.C
     ],
 )
 def test_other_settings_are_another_cell(other: Cell) -> None:
-    assert other.key != CELL.key
+    assert other.key("state") != CELL.key("state")
+
+
+def test_another_state_of_the_source_is_another_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    measured = []
+
+    def measure(cell: Cell, models: Path) -> dict[str, Any]:
+        measured.append(cell)
+        return {}
+
+    for state in ("old", "new", "old"):
+        monkeypatch.setattr(cells, "source_of", lambda *_, state=state: state)
+        run([CELL], measure, tmp_path)
+    assert len(measured) == 2
+
+
+def test_a_result_keeps_the_commit_that_it_was_measured_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("1a2b3c4", "5d6e7f8 with changes"):
+        monkeypatch.setattr(cells, "commit", lambda name=name: name)
+        (result,) = run([CELL], lambda *_: {}, tmp_path)
+        assert result.commit == "1a2b3c4"
 
 
 def test_a_cell_survives_storage_with_its_key() -> None:
     cell = replace(CELL, settings=(("K", 8), ("alpha", 10)))
     back = Result.of(json.loads(json.dumps(Result(cell, {"a": 1}).stored())))
     assert back.cell == cell
-    assert back.cell.key == cell.key
+    assert back.cell.key("state") == cell.key("state")
 
 
 def test_seeds_are_averaged() -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from benchmarks import command
-from benchmarks.cells import Cell
+from benchmarks.cells import Cell, Measure
+from benchmarks.pages import foot
 from benchmarks.registry import EXPERIMENTS, PAPER
+from benchmarks.sources import commit
 from dicoflex.cli import benchmarks as bench
 from dicoflex.errors import UserError
 
@@ -40,6 +43,19 @@ def test_pages_say_how_they_were_made(name: str, ran: Path, page: Any) -> None:
     assert str(ran) not in page(name)
 
 
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_pages_say_which_commit_their_cells_are_from(name: str, stored: Any, page: Any) -> None:
+    results = stored(name)
+    assert {result.commit for result in results} == {commit()}
+    assert page(name).splitlines()[-1] == foot(results).strip()
+    assert f"{len(results)} from " in foot(results)
+
+
+def test_the_summary_counts_a_cell_of_several_pages_once(stored: Any, page: Any) -> None:
+    cells = {result.cell for name in PAPER for result in stored(name)}
+    assert page("paper").splitlines()[-1].startswith(f"Cells: {len(cells)} from ")
+
+
 def test_every_picture_is_on_a_page(ran: Path) -> None:
     pages = "".join(path.read_text(encoding="utf-8") for path in (ran / "out").glob("*.md"))
     found = list((ran / "out").glob("*.png"))
@@ -52,11 +68,15 @@ def test_every_picture_is_on_a_page(ran: Path) -> None:
 def test_a_second_run_takes_everything_from_the_cache(
     ran: Path, rerun: Callable[..., None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    def measure(cell: Cell, models: Path) -> None:
-        raise AssertionError(f"{cell} was measured again")
+    def refusing(measure: Measure) -> Measure:
+        @wraps(measure)
+        def refuse(cell: Cell, models: Path) -> None:
+            raise AssertionError(f"{cell} was measured again")
+
+        return refuse
 
     for experiment in EXPERIMENTS.values():
-        monkeypatch.setattr(experiment, "measure", measure)
+        monkeypatch.setattr(experiment, "measure", refusing(experiment.measure))
     rerun(*EXPERIMENTS, out=tmp_path)
     for name in EXPERIMENTS:
         assert (tmp_path / f"{name}.json").read_text() == (ran / "out" / f"{name}.json").read_text()

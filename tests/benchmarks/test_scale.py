@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -58,8 +57,7 @@ def test_slope_of_proportional_cost_is_one() -> None:
 
 def test_medians_are_taken_over_the_seeds() -> None:
     def result(rows: int, seed: int) -> Result:
-        cell = Cell("scale", ADULT, "mixed", seed)
-        return Result(replace(cell, size=replace(cell.size, rows=rows)), {"fit_seconds": rows + seed})
+        return Result(Cell("scale", ADULT, "mixed", seed, settings=(("rows", rows),)), {"fit_seconds": rows + seed})
 
     found = medians([result(n, seed) for seed in (0, 5, 1) for n in (20, 10)])
     assert [(size["rows"], size["fit_seconds"]) for size in found] == [(10, 11), (20, 21)]

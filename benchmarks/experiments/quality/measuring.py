@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from benchmarks.baselines import BASELINES
+from benchmarks.baselines.oracle import Oracle
 from benchmarks.cells import QUICK, Cell, Size
 from benchmarks.methods import confident, explainer, supported
 from benchmarks.options import Options
@@ -91,7 +91,7 @@ def _oracle(task: Task) -> Sampler:
     """The paper's q-hat itself, whose mask is soft."""
 
     def draw(*, p: float, frozen: Sequence[str] = (), **_: Any) -> pd.DataFrame:
-        method = BASELINES["oracle"](p=p).fit(replace(task.problem, immutable=tuple(frozen)))
+        method = Oracle(p=p).fit(replace(task.problem, immutable=tuple(frozen)))
         return method.answer(task.queries, task.targets, n=NEIGHBOURS).frame
 
     return draw

@@ -5,7 +5,7 @@ from __future__ import annotations
 __all__ = ["cells", "measure"]
 
 import time
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +42,7 @@ def cells(options: Options) -> list[Cell]:
     rows = options.rows or (QUICK_ROWS if options.quick else ROWS)
     settings = QUICK_SETTINGS if options.quick else SETTINGS
     return [
-        Cell("scale", ADULT, "mixed", seed, replace(size, rows=n), settings)
+        Cell("scale", ADULT, "mixed", seed, size, (("rows", n), *settings))
         for seed in options.pick_seeds()
         for n in rows
     ]
@@ -57,7 +57,7 @@ def measure_here(stored: dict[str, Any]) -> dict[str, Any]:
     """The figures of a cell that was stored as a dict."""
     cell = Cell.of(stored)
     task = pose(cut(datasets.load(ADULT), cell.setting("box_rows")), cell.size.queries, seed=cell.seed)
-    X = synthetic_adult(cell.size.rows or 0, cell.seed)
+    X = synthetic_adult(cell.setting("rows"), cell.seed)
     y = _labels(task.black_box, X)
     before = peak_mb()
     model = DiCoFlex(schema=task.data.schema, random_state=cell.seed, verbose=False, **_settings(cell))

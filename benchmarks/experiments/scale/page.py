@@ -40,8 +40,8 @@ LINES: list[tuple[str, Callable[[dict[str, float]], str]]] = [
 def medians(results: Sequence[Result]) -> list[dict[str, float]]:
     """One entry per size: the medians over the seeds."""
     found = measured(results)
-    sizes = sorted({r.cell.size.rows or 0 for r in found})
-    groups = {n: [r.figures for r in found if r.cell.size.rows == n] for n in sizes}
+    sizes = sorted({r.cell.setting("rows") for r in found})
+    groups = {n: [r.figures for r in found if r.cell.setting("rows") == n] for n in sizes}
     return [
         {"rows": n} | {name: float(np.median([each[name] for each in group])) for name in group[0]}
         for n, group in groups.items()

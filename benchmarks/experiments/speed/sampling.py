@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.baselines import BASELINES
+from benchmarks.baselines.dice import DiceRandom
 from benchmarks.cells import Cell
 from benchmarks.experiments.speed.ground import ANSWERS, Amount, maf_file, mixed_file, one_query, tried_threads
 from benchmarks.tasks import Task, prepare
@@ -127,7 +127,7 @@ def nflows_maf(n_reals: int, context: torch.Tensor, draws: int) -> Work:
 
 def _dice(cell: Cell, task: Task) -> dict[str, Work]:
     """DiCE's random search on a few queries at once, and on one."""
-    method = BASELINES["dice-random"]().fit(task.problem, seed=cell.seed)
+    method = DiceRandom().fit(task.problem, seed=cell.seed)
     few = slice(0, Amount.of(cell).dice_queries)
 
     def one(turn: int) -> int:
