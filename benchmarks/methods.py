@@ -31,7 +31,7 @@ import torch
 from numpy.typing import NDArray
 
 from benchmarks.baselines import BASELINES
-from benchmarks.baselines.base import Answers
+from benchmarks.baselines.base import Answers, Clock
 from benchmarks.cells import Cell
 from benchmarks.sources import digest
 from benchmarks.tasks import Task
@@ -65,7 +65,6 @@ QUICK_MIXED: dict[str, Any] = {
 
 def fit(cell: Cell, task: Task, models: Path) -> tuple[Ask, dict[str, Any]]:
     """A method ready to be asked, and facts about its fit: seconds, and whether time ran out."""
-    budget = cell.size.learning
     if cell.method in OURS:
         generator, p, sure = OURS[cell.method]
         model = explainer(cell, task, models, generator)
@@ -73,10 +72,9 @@ def fit(cell: Cell, task: Task, models: Path) -> tuple[Ask, dict[str, Any]]:
             "fit_seconds": model.report_["seconds"],
             "fit_cut": is_cut(model),
         }
-    started = time.perf_counter()
-    method = BASELINES[cell.method]().fit(task.problem, seed=cell.seed, seconds=budget)
-    took = time.perf_counter() - started
-    return method.answer, {"fit_seconds": took, "fit_cut": budget is not None and took >= budget}
+    clock = Clock(cell.size.learning, task.now)
+    method = BASELINES[cell.method]().fit(task.problem, seed=cell.seed, seconds=cell.size.learning)
+    return method.answer, {"fit_seconds": clock.elapsed, "fit_cut": clock.is_out}
 
 
 def explainer(cell: Cell, task: Task, models: Path, generator: str, **given: Any) -> DiCoFlex:

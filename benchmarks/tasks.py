@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["BOTH", "Task", "choose", "cut", "load", "pose", "prepare", "score_answers"]
 
+import time
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from benchmarks.baselines.base import Answers, Problem
+from benchmarks.baselines.base import Answers, Now, Problem
 from benchmarks.black_boxes import BLACK_BOXES
 from benchmarks.cells import Cell, Size
 from benchmarks.tables import TWO_MOONS
@@ -25,12 +26,16 @@ BOTH = "both"
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A table with its black box and its queries; targets take turns, so that a budget cuts both directions alike."""
+    """A table with its black box and its queries; targets take turns, so that a budget cuts both directions alike.
+
+    now: the clock that budgets of time go by.
+    """
 
     data: Dataset
     black_box: Any
     queries: pd.DataFrame
     targets: NDArray[Any]
+    now: Now = time.monotonic
 
     @cached_property
     def labels(self) -> NDArray[Any]:
@@ -45,7 +50,7 @@ class Task:
     @cached_property
     def problem(self) -> Problem:
         """The task as baselines see it."""
-        return Problem.of(self.black_box, self.data.X_train, self.data.schema)
+        return Problem.of(self.black_box, self.data.X_train, self.data.schema, now=self.now)
 
     def targets_of(self, frame: pd.DataFrame) -> NDArray[Any]:
         """The target of each answer."""

@@ -53,10 +53,13 @@ def threads(n: int) -> Iterator[None]:
 
 
 class BestThreads:
-    """A work of torch or of matrix products, on the fastest of some numbers of threads, which the first call tries."""
+    """A work of torch or of matrix products, on the fastest of some numbers of threads, which the first call tries.
 
-    def __init__(self, work: Work, tried: Sequence[int]) -> None:
-        self.work, self.tried = work, tried
+    now: the clock that tells which is fastest.
+    """
+
+    def __init__(self, work: Work, tried: Sequence[int], *, now: Callable[[], float] = time.perf_counter) -> None:
+        self.work, self.tried, self.now = work, tried, now
         self.n: int | None = None
 
     def __call__(self, turn: int) -> int:
@@ -74,6 +77,6 @@ class BestThreads:
             torch.set_num_threads(before)
 
     def _seconds(self, turn: int, n: int) -> float:
-        started = time.perf_counter()
+        started = self.now()
         self._on(turn, n)
-        return time.perf_counter() - started
+        return self.now() - started

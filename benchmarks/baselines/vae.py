@@ -117,7 +117,7 @@ def trained(
 
     beta: the weight of the divergence from the prior. Immutable reals need not be reproduced.
     """
-    clock = Clock(seconds)
+    clock = Clock(seconds, problem.now)
     reals, free = problem.reals, torch.from_numpy(~problem.kept_reals).float()
     with one_thread(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
