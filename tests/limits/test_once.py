@@ -62,12 +62,12 @@ def test_an_explanation_looks_ahead_once_for_each_query(mixed: DiCoFlex, queries
         seen["rounds"].append(len(context))
         return drawn(context, *args)
 
-    drawn = mixed.generator_.sample
+    drawn = mixed.model_.generator.sample
     wish = Constraints(max_changes=2, rules=["visits <= price", "if member == true then gain >= 100"])
     with (
         counting("reserved", Limits.reserved),
         counting("_domain", Limits._domain),
-        mock.patch.object(mixed.generator_, "sample", sample),
+        mock.patch.object(mixed.model_.generator, "sample", sample),
     ):
         mixed.explain(
             queries, target="yes", n=60, constraints=wish, random_state=0,

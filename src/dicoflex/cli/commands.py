@@ -205,9 +205,9 @@ def explain(
 @app.command(add_help_option=False, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def bench(context: typer.Context) -> None:
     """Run experiments and benchmarks from a source checkout: 'dicoflex bench all --quick', 'dicoflex bench speed'."""
-    from dicoflex.cli import benchmarks as experiments
+    from dicoflex.cli import benchmarks
 
-    experiments.run(context.args)
+    benchmarks.run(context.args)
 
 
 @app.command()
