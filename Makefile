@@ -26,8 +26,7 @@ format: $(READY)
 	$(BIN)/ruff format .
 
 bench: $(READY)  ## the quality table and the paper's experiments on all benchmark tables found (very long)
-	$(BIN)/python benchmarks/quality.py
-	$(BIN)/dicoflex bench all
+	$(BIN)/dicoflex bench quality all
 
 docs: $(READY)  ## refresh the output shown in the documentation
 	$(BIN)/python docs/build.py

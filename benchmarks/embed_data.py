@@ -9,11 +9,12 @@ the same bytes. `src/dicoflex/datasets/data/README.md` tells what is changed.
 from __future__ import annotations
 
 import gzip
-import os
 import sys
 from pathlib import Path
 
 import pandas as pd
+
+from dicoflex.runtime.whole_files import replacing
 
 DATA = Path(__file__).resolve().parents[1] / "src" / "dicoflex" / "datasets" / "data"
 
@@ -154,9 +155,8 @@ def german(raw: Path) -> pd.DataFrame:
 def write(table: pd.DataFrame, path: Path) -> None:
     """Write `table` as compressed CSV; no time stamp, so that the bytes depend on the rows alone."""
     text = table.to_csv(index=False, lineterminator="\n").encode()
-    partial = path.with_name(path.name + ".part")
-    partial.write_bytes(gzip.compress(text, compresslevel=9, mtime=0))
-    os.replace(partial, path)
+    with replacing(path) as draft:
+        draft.write_bytes(gzip.compress(text, compresslevel=9, mtime=0))
     print(f"{path.name}: {len(table):,} rows, {path.stat().st_size:,} bytes")
 
 

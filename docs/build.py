@@ -28,12 +28,12 @@ import pandas as pd
 from rich.console import Console
 
 from dicoflex import Constraints, DiCoFlex, cli, datasets, demo, load
+from dicoflex.cli import benchmarks
 from dicoflex.runtime.whole_files import replacing, write_text
 
 HERE = Path(__file__).parent
 README = HERE.parent / "README.md"
 RESULTS = HERE.parent / "benchmarks" / "results"
-TABLES = {"adult": "Adult", "bank": "Bank", "default": "Default", "gmc": "GMC", "lending-club": "Lending Club"}
 IMAGES = HERE / "images"
 PAGES = (HERE / "constraints.md",)
 WIDTH = 104
@@ -153,31 +153,37 @@ def bound_answers(explainer: DiCoFlex, people: pd.DataFrame) -> str:
 
 def measured_figures(results: Path) -> str:
     """A table of what the committed benchmark results say, one column per table of data."""
-    quality = json.loads((results / "quality.json").read_text(encoding="utf-8"))
-    speed = json.loads((results / "speed.json").read_text(encoding="utf-8"))["cells"]
-    mixed = {name: [r for r in quality if r["table"] == name and r["method"] == "mixed"] for name in TABLES}
-    parts = {(cell["part"], cell["table"]): cell for cell in speed}
+    tables = benchmarks.module("tables")
+    mixed = [_figures(results / "quality.json", table=name, method="mixed") for name in tables.MAIN]
+    latency, sampling = (
+        [(_figures(results / "speed.json", table=name, method=part) or [{}])[0] for name in tables.MAIN]
+        for part in ("latency", "sampling")
+    )
     rows: dict[str, list[str]] = {
-        "raw validity of draws, worst seed": [_shown(min(r["validity"] for r in mixed[t]), ".3f") for t in TABLES],
+        "raw validity of draws, worst seed": [_shown(min(r["validity"] for r in some), ".3f") for some in mixed],
         "the same without the stand-in's filter": [
-            _shown(min(r["validity_unfiltered"] for r in mixed[t]), ".3f") for t in TABLES
+            _shown(min(r["validity_unfiltered"] for r in some), ".3f") for some in mixed
         ],
-        "frozen cells that moved": [_shown(sum(r["violations"] for r in mixed[t]), "d") for t in TABLES],
+        "frozen cells that moved": [_shown(sum(r["violations"] for r in some), "d") for some in mixed],
         "fit, seconds, quicker seed, beside two other fits": [
-            _shown(min(r["fit_seconds"] for r in mixed[t]), ".0f") for t in TABLES
+            _shown(min(r["fit_seconds"] for r in some), ".0f") for some in mixed
         ],
     }
-    for call in next(iter(cell["milliseconds"] for cell in speed if cell["part"] == "latency")):
+    for call in dict.fromkeys(call for each in latency for call in each.get("milliseconds", {})):
         rows[f"one row, {call}, median ms"] = [
-            _shown(parts.get(("latency", t), {}).get("milliseconds", {}).get(call, {}).get("p50"), ".1f")
-            for t in TABLES
+            _shown(each.get("milliseconds", {}).get(call, {}).get("p50"), ".1f") for each in latency
         ]
-    for pair in next(iter(cell["ratios"] for cell in speed if cell["part"] == "sampling")):
-        rows[f"time, {pair}"] = [
-            _shown(parts.get(("sampling", t), {}).get("ratios", {}).get(pair), ",.0f") for t in TABLES
-        ]
-    lines = ["| | " + " | ".join(TABLES.values()) + " |", "|---" * (len(TABLES) + 1) + "|"]
+    for pair in dict.fromkeys(pair for each in sampling for pair in each.get("ratios", {})):
+        rows[f"time, {pair}"] = [_shown(each.get("ratios", {}).get(pair), ",.0f") for each in sampling]
+    titles = [tables.TABLES[name].title for name in tables.MAIN]
+    lines = ["| | " + " | ".join(titles) + " |", "|---" * (len(titles) + 1) + "|"]
     return "\n".join([*lines, *(f"| {title} | " + " | ".join(cells) + " |" for title, cells in rows.items())])
+
+
+def _figures(path: Path, **wanted: str) -> list[dict[str, Any]]:
+    """The figures of the cells in a file that are of this table and method."""
+    results = json.loads(path.read_text(encoding="utf-8"))["results"]
+    return [r["figures"] for r in results if r["figures"] and wanted.items() <= r["cell"].items()]
 
 
 def _shown(value: float | None, style: str) -> str:

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 __all__ = ["BASELINES", "Answers", "Baseline", "NoGradientError", "Problem", "network_of"]
 
-from baselines.base import Answers, Baseline, Problem
-from baselines.cchvae import Cchvae
-from baselines.dice import DICE
-from baselines.gradients import NoGradientError, network_of
-from baselines.oracle import Oracle
-from baselines.revise import Revise
-from baselines.tabcf import Tabcf
-from baselines.wachter import Wachter
+from benchmarks.baselines.base import Answers, Baseline, Problem
+from benchmarks.baselines.cchvae import Cchvae
+from benchmarks.baselines.dice import DICE
+from benchmarks.baselines.gradients import NoGradientError, network_of
+from benchmarks.baselines.oracle import Oracle
+from benchmarks.baselines.revise import Revise
+from benchmarks.baselines.tabcf import Tabcf
+from benchmarks.baselines.wachter import Wachter
 
 BASELINES: dict[str, type[Baseline]] = {
     method.name: method for method in (*DICE, Cchvae, Revise, Tabcf, Wachter, Oracle)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-__all__ = ["Answers", "Baseline", "Clock", "Needs", "Problem", "Solve", "answer_in_batches", "one_thread"]
+__all__ = ["Answers", "Baseline", "Clock", "Needs", "Now", "Problem", "Solve", "answer_in_batches", "one_thread"]
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,12 +17,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from baselines.gradients import NoGradientError, network_of
+from benchmarks.baselines.gradients import NoGradientError, network_of
 from dicoflex.errors import QueryError, named
 from dicoflex.table.encoding import Encoding, Values
 from dicoflex.table.schema import Schema
 
 Needs = Literal["gradients", "predictions", "labels"]
+Now = Callable[[], float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +32,7 @@ class Problem:
 
     labels: what the black box said of the training rows. classes: the labels in the order of `predict_proba`'s columns.
     network: the black box as a torch module, reals of the encoding to logits, or None if it has no gradient.
-    immutable: features that an answer may not change.
+    immutable: features that an answer may not change. now: the clock that budgets of time go by.
     """
 
     train: pd.DataFrame
@@ -41,9 +42,10 @@ class Problem:
     predict_proba: Callable[[pd.DataFrame], NDArray[np.float64]]
     network: nn.Module | None = None
     immutable: tuple[Any, ...] = ()
+    now: Now = time.monotonic
 
     @classmethod
-    def of(cls, black_box: Any, train: pd.DataFrame, schema: Schema, *, immutable: Sequence[Any] = ()) -> Problem:
+    def of(cls, black_box: Any, train: pd.DataFrame, schema: Schema, *, now: Now = time.monotonic) -> Problem:
         """The problem of a fitted scikit-learn classifier, with its gradient where it has one."""
         encoding = Encoding.fit(train, schema)
         classes = np.asarray(black_box.classes_)
@@ -52,7 +54,7 @@ class Problem:
         except NoGradientError:
             network = None
         labels = classes[np.asarray(black_box.predict_proba(train)).argmax(axis=1)]
-        return cls(train, labels, classes, encoding, black_box.predict_proba, network, tuple(immutable))
+        return cls(train, labels, classes, encoding, black_box.predict_proba, network, now=now)
 
     @cached_property
     def values(self) -> Values:
@@ -144,17 +146,24 @@ class Clock:
     """A budget of time that runs from when the clock is made; None never runs out."""
 
     seconds: float | None = None
-    started: float = field(default_factory=time.perf_counter)
+    now: Now = time.monotonic
+    started: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "started", self.now())
 
     @property
     def elapsed(self) -> float:
         """Seconds since the start."""
-        return time.perf_counter() - self.started
+        return self.now() - self.started
 
     @property
     def share(self) -> float:
         """How much of the budget is spent, 0 to 1."""
-        return 0.0 if self.seconds is None else min(1.0, self.elapsed / max(self.seconds, 1e-9))
+        if self.seconds is None:
+            return 0.0
+        elapsed = self.elapsed
+        return 1.0 if elapsed >= self.seconds else elapsed / self.seconds
 
     @property
     def is_out(self) -> bool:
@@ -172,7 +181,7 @@ def answer_in_batches(
 
     solve: from queries, target classes and the clock to one matrix of answers per query, or None if time ran out.
     """
-    clock = Clock(seconds)
+    clock = Clock(seconds, problem.now)
     values, wanted = problem.encoding.encode(queries), problem.class_numbers(targets, len(queries))
     done = np.zeros(len(queries), dtype=bool)
     found: list[Values] = []

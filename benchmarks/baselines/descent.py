@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from baselines.base import Clock, Problem
-from baselines.distance import Distance
+from benchmarks.baselines.base import Clock, Problem
+from benchmarks.baselines.distance import Distance
 from dicoflex.table.encoding import Values
 
 

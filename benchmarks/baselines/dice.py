@@ -23,7 +23,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from baselines.base import Answers, Clock, Needs, Problem, answer_in_batches
+from benchmarks.baselines.base import Answers, Clock, Needs, Problem, answer_in_batches
 from dicoflex.errors import DataError
 from dicoflex.table.encoding import Values
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from baselines.base import Problem
+from benchmarks.baselines.base import Problem
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from baselines.base import Answers, Clock, Needs, Problem, answer_in_batches
+from benchmarks.baselines.base import Answers, Clock, Needs, Problem, answer_in_batches
 from dicoflex.neighbours import Pool, nearest
 from dicoflex.table.encoding import Values
 

@@ -13,9 +13,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from baselines.base import Answers, Clock, Needs, Problem, answer_in_batches
-from baselines.descent import Descent, Schedule, cross_entropy
-from baselines.vae import PlainVae, trained
+from benchmarks.baselines.base import Answers, Clock, Needs, Problem, answer_in_batches
+from benchmarks.baselines.descent import Descent, Schedule, cross_entropy
+from benchmarks.baselines.vae import PlainVae, trained
 from dicoflex.table.encoding import Values
 
 

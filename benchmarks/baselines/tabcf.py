@@ -17,9 +17,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from baselines.base import Answers, Clock, Needs, Problem, answer_in_batches
-from baselines.descent import Descent, Schedule, hinge
-from baselines.vae import Layout, Vae, trained
+from benchmarks.baselines.base import Answers, Clock, Needs, Problem, answer_in_batches
+from benchmarks.baselines.descent import Descent, Schedule, hinge
+from benchmarks.baselines.vae import Layout, Vae, trained
 from dicoflex.table.encoding import Values
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from baselines.base import Clock, Problem, one_thread
+from benchmarks.baselines.base import Clock, Problem, one_thread
 from dicoflex.table.encoding import Encoding
 
 LEAST_LOG_DEVIATION = -4.0  # a number that is reproduced exactly would have no finite likelihood
@@ -117,7 +117,7 @@ def trained(
 
     beta: the weight of the divergence from the prior. Immutable reals need not be reproduced.
     """
-    clock = Clock(seconds)
+    clock = Clock(seconds, problem.now)
     reals, free = problem.reals, torch.from_numpy(~problem.kept_reals).float()
     with one_thread(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

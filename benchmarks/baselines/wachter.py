@@ -13,8 +13,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from baselines.base import Answers, Clock, Needs, Problem, answer_in_batches
-from baselines.descent import Descent, Schedule, cross_entropy
+from benchmarks.baselines.base import Answers, Clock, Needs, Problem, answer_in_batches
+from benchmarks.baselines.descent import Descent, Schedule, cross_entropy
 from dicoflex.table.encoding import Values
 
 

@@ -12,12 +12,15 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from baselines import BASELINES, Answers, Problem
-from experiments import paper
-from experiments.cells import Cell, Options, Result, merged
-from experiments.methods import explainer
-from experiments.pages import Finding, beside, head, number, table
-from experiments.tasks import BOTH, Task, prepare, score_answers
+from benchmarks import paper
+from benchmarks.baselines.base import Answers, Problem
+from benchmarks.baselines.oracle import Oracle
+from benchmarks.cells import Cell, Result, merged
+from benchmarks.methods import explainer, is_cut
+from benchmarks.options import Options
+from benchmarks.pages import Finding, beside, head, number, table
+from benchmarks.tables import ADULT
+from benchmarks.tasks import BOTH, Task, prepare, score_answers
 
 TITLE = "Ablation"
 LABEL = "tab:ablation_nll"
@@ -30,7 +33,7 @@ P = 2.0
 def cells(options: Options) -> list[Cell]:
     """Every generator on Adult."""
     methods = options.pick_methods(METHODS, quick=("maf", "kde", "mixed"))
-    return [Cell("ablation", "adult", method, seed, options.size) for seed in options.seeds for method in methods]
+    return options.cells("ablation", ADULT, methods)
 
 
 def measure(cell: Cell, models: Path) -> dict[str, Any]:
@@ -51,7 +54,7 @@ def measure(cell: Cell, models: Path) -> dict[str, Any]:
         "nll": nll[possible].mean() if possible.any() else np.inf,
         "nll_median": float(np.median(nll)),
         "impossible": 1.0 - possible.mean(),
-        "out_of_time": "used up" in model.report_["training_ended"],
+        "out_of_time": is_cut(model),
         "scores": score_answers(task, answers, size=cell.size, seed=cell.seed)[BOTH],
     }
 
@@ -65,7 +68,7 @@ def _held_out(task: Task) -> pd.DataFrame:
     most = round(NEIGHBOURS * len(data.X_test) / len(data.X_train))
     unseen = Problem.of(task.black_box, data.X_test, data.schema)
     n = min(NEIGHBOURS, max(1, most))
-    return BASELINES["oracle"]().fit(unseen).answer(task.queries, task.targets, n=n).frame
+    return Oracle().fit(unseen).answer(task.queries, task.targets, n=n).frame
 
 
 def page(results: Sequence[Result], command: str) -> str:

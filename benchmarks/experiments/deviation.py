@@ -8,12 +8,12 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from experiments import paper
-from experiments.cells import Result, merged
-from experiments.comparison import cells, measure
-from experiments.methods import MULTI
-from experiments.pages import SCORES, Finding, beside, head, joined, table
-from experiments.tasks import BOTH
+from benchmarks import paper
+from benchmarks.cells import Result, merged
+from benchmarks.experiments.comparison import cells, measure
+from benchmarks.methods import MULTI
+from benchmarks.pages import SCORES, Finding, beside, head, joined, table
+from benchmarks.tasks import BOTH
 
 TITLE = "Standard deviations"
 LABEL = "tab:comparison_std"

@@ -8,11 +8,15 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from experiments import comparison
-from experiments.cells import Cell, Options, Result, merged
-from experiments.comparison import RAW, measure, score_table
-from experiments.methods import METHODS
-from experiments.pages import Finding, head
+from benchmarks.cells import Cell, Result, merged
+from benchmarks.experiments.comparison import findings as standings
+from benchmarks.experiments.comparison import measure
+from benchmarks.experiments.comparison.page import score_table
+from benchmarks.experiments.comparison.standing import RAW
+from benchmarks.methods import METHODS
+from benchmarks.options import Options
+from benchmarks.pages import Finding, head
+from benchmarks.tables import GERMAN
 
 TITLE = "German Credit"
 LABEL = "tab:german"
@@ -22,7 +26,7 @@ QUICK_METHODS = ("mixed (p=2.0)", "oracle")
 def cells(options: Options) -> list[Cell]:
     """The comparison's cells, on this table."""
     methods = options.pick_methods(METHODS, quick=QUICK_METHODS)
-    return [Cell("comparison", "german", method, seed, options.size) for seed in options.seeds for method in methods]
+    return options.cells("comparison", GERMAN, methods)
 
 
 def page(results: Sequence[Result], command: str) -> str:
@@ -38,7 +42,7 @@ def page(results: Sequence[Result], command: str) -> str:
 
 def findings(results: Sequence[Result]) -> list[Finding]:
     """The comparison's, on this table."""
-    return [Finding(finding.verdict, f"{TITLE}: {finding.text}") for finding in comparison.findings(results)]
+    return [Finding(finding.verdict, f"{TITLE}: {finding.text}") for finding in standings(results)]
 
 
 def figures(results: Sequence[Result]) -> dict[str, Figure]:  # noqa: ARG001

@@ -12,13 +12,15 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from baselines import Answers
+from benchmarks.baselines.base import Answers
+from benchmarks.cells import Cell, Result, merged
+from benchmarks.experiments.masks import MASKS
+from benchmarks.methods import explainer, is_cut, soft_draws
+from benchmarks.options import Options
+from benchmarks.pages import SCORES, Finding, head, number, table
+from benchmarks.tables import ADULT
+from benchmarks.tasks import BOTH, prepare, score_answers
 from dicoflex import metrics
-from experiments.cells import Cell, Options, Result, merged
-from experiments.masks import MASKS
-from experiments.methods import explainer, soft_draws
-from experiments.pages import SCORES, Finding, head, number, table
-from experiments.tasks import BOTH, prepare, score_answers
 
 TITLE = "Hyperparameters"
 BASE: dict[str, int] = {"K": 16, "alpha": 10, "hidden features": 32, "layers": 5}
@@ -34,14 +36,13 @@ P = 2.0
 def cells(options: Options) -> list[Cell]:
     """The paper's choice, and all that differ from it in one setting."""
     tried = [BASE, *(BASE | {name: v} for name, values in TRIED.items() for v in values if v != BASE[name])]
-    if options.size.quick:
-        tried = tried[:2]
     # Eight trainings that are compared with one another alone: half of the usual time for each.
-    size = replace(options.size, learning=options.size.learning / 2)
+    size = options.size()
+    size = replace(size, learning=size.learning and size.learning / 2)
     return [
-        Cell("hyperparameters", "adult", "maf", seed, size, tuple(settings.items()))
-        for seed in options.seeds
-        for settings in tried
+        Cell("hyperparameters", ADULT, "maf", seed, size, tuple(settings.items()))
+        for seed in options.pick_seeds()
+        for settings in (tried[:2] if options.quick else tried)
     ]
 
 
@@ -59,7 +60,7 @@ def measure(cell: Cell, models: Path) -> dict[str, Any]:
     mask = list(MASKS["mask 2"])
     soft = soft_draws(model, task.queries, task.targets, frozen=mask, seed=cell.seed, **settings)
     return {
-        "out_of_time": "used up" in model.report_["training_ended"],
+        "out_of_time": is_cut(model),
         "held_out_loss": model.report_["held_out_loss"],
         "frozen_changed": metrics.violations(task.queries, soft, mask) / len(soft),
         "scores": score_answers(task, answers, size=cell.size, seed=cell.seed)[BOTH],

@@ -12,13 +12,15 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from baselines import Answers
+from benchmarks import paper
+from benchmarks.baselines.base import Answers
+from benchmarks.cells import Cell, Result, merged
+from benchmarks.methods import explainer, is_cut, soft_draws
+from benchmarks.options import Options
+from benchmarks.pages import SCORES, Finding, beside, head, table
+from benchmarks.tables import ADULT
+from benchmarks.tasks import BOTH, Task, prepare, score_answers
 from dicoflex import DiCoFlex, Schema, metrics
-from experiments import paper
-from experiments.cells import Cell, Options, Result, merged
-from experiments.methods import explainer, soft_draws
-from experiments.pages import SCORES, Finding, beside, head, table
-from experiments.tasks import BOTH, Task, prepare, score_answers
 
 TITLE = "Masks"
 MASKS = {
@@ -36,7 +38,7 @@ LABELS = {NONE: "Standard DiCoFlex", SOFT: "Masked-DiCoFlex", EXACT: "Masked-DiC
 def cells(options: Options) -> list[Cell]:
     """Both generators on Adult."""
     methods = options.pick_methods(("mixed", "maf"), quick=("mixed", "maf"))
-    return [Cell("masks", "adult", method, seed, options.size) for seed in options.seeds for method in methods]
+    return options.cells("masks", ADULT, methods)
 
 
 def measure(cell: Cell, models: Path) -> dict[str, Any]:
@@ -47,7 +49,7 @@ def measure(cell: Cell, models: Path) -> dict[str, Any]:
     model = explainer(cell, task, models, cell.method, **masks)
     free = _look(cell, task, _draw(cell, task, model, ()))
     found: dict[str, Any] = {NONE: {"scores": free["scores"], "features": {}}, EXACT: {}}
-    found["out_of_time"] = "used up" in model.report_["training_ended"]
+    found["out_of_time"] = is_cut(model)
     for name, mask in MASKS.items():
         found[NONE]["features"] |= {feature: free["features"][feature] for feature in mask}
         found[EXACT][name] = _look(cell, task, _draw(cell, task, model, mask), mask)

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from experiments import paper
-from experiments.cells import Result, merged
-from experiments.comparison import TIMED, cells, measure
-from experiments.pages import Finding, canvas, colour, head, number, table
+from benchmarks import paper
+from benchmarks.cells import Result, merged
+from benchmarks.experiments.comparison.measuring import TIMED, cells, measure
+from benchmarks.pages import Finding, canvas, colour, head, number, table
 
 TITLE = "Runtime"
 

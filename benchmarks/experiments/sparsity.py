@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from baselines import Answers
-from experiments import paper
-from experiments.cells import Cell, Options, Result, merged
-from experiments.methods import EXPONENTS, explainer
-from experiments.pages import SCORES, Finding, beside, canvas, colour, head, number, table
-from experiments.tasks import BOTH, prepare, score_answers
+from benchmarks import paper
+from benchmarks.baselines.base import Answers
+from benchmarks.cells import Cell, Result, merged
+from benchmarks.methods import EXPONENTS, explainer, is_cut
+from benchmarks.options import Options
+from benchmarks.pages import SCORES, Finding, beside, canvas, colour, head, number, table
+from benchmarks.tables import ADULT
+from benchmarks.tasks import BOTH, prepare, score_answers
 
 TITLE = "Sparsity"
 LABEL = "tab:our-perturb"
@@ -31,14 +33,14 @@ CURVES = (
 def cells(options: Options) -> list[Cell]:
     """Both generators on Adult; one model each answers at every p."""
     methods = options.pick_methods(("mixed", "maf"), quick=("mixed", "maf"))
-    return [Cell("sparsity", "adult", method, seed, options.size) for seed in options.seeds for method in methods]
+    return options.cells("sparsity", ADULT, methods)
 
 
 def measure(cell: Cell, models: Path) -> dict[str, Any]:
     """The scores at every exponent."""
     task = prepare(cell)
     model = explainer(cell, task, models, cell.method)
-    found: dict[str, Any] = {"out_of_time": "used up" in model.report_["training_ended"], "at": {}}
+    found: dict[str, Any] = {"out_of_time": is_cut(model), "at": {}}
     for p in EXPONENTS:
         frame = model.sample(
             task.queries, target=task.targets, n=cell.size.candidates, p=p, random_state=cell.seed,
@@ -71,7 +73,7 @@ def _quarrel() -> str:
         (
             s.plain,
             paper.figure(LABEL, model, s.name),
-            paper.figure("tab:comparison", "adult", model, s.name),
+            paper.figure("tab:comparison", ADULT, model, s.name),
             model,
         )
         for model in ("DiCoFlex (p=0.01)", "DiCoFlex (p=2.0)")

@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from benchmarks.cells import Cell, Result, measured
+from benchmarks.methods import explainer, is_cut
+from benchmarks.options import Options
+from benchmarks.pages import Finding, canvas, colour, head, number, table
+from benchmarks.tables import TWO_MOONS
+from benchmarks.tasks import prepare
 from dicoflex import metrics
-from experiments.cells import Cell, Options, Result
-from experiments.methods import explainer
-from experiments.pages import Finding, canvas, colour, head, number, table
-from experiments.tasks import prepare
 
 TITLE = "Teaser"
 PANELS: dict[str, dict[str, Any]] = {
@@ -31,8 +33,9 @@ def cells(options: Options) -> list[Cell]:
     """Both generators on two moons."""
     methods = options.pick_methods(("mixed", "maf"), quick=("mixed", "maf"))
     # Few queries do: one is shown.
-    size = replace(options.size, queries=min(options.size.queries, 20))
-    return [Cell("teaser", "two-moons", method, options.seeds[0], size) for method in methods]
+    size = options.size()
+    size = replace(size, queries=min(size.queries, 20))
+    return [Cell("teaser", TWO_MOONS, method, options.pick_seeds()[0], size) for method in methods]
 
 
 def measure(cell: Cell, models: Path) -> dict[str, Any]:
@@ -61,7 +64,7 @@ def measure(cell: Cell, models: Path) -> dict[str, Any]:
         "cloud": cloud.to_numpy(),
         "is_target": np.asarray(task.black_box.predict(cloud) == target[0]),
         "panels": panels,
-        "out_of_time": "used up" in model.report_["training_ended"],
+        "out_of_time": is_cut(model),
     }
 
 
@@ -72,7 +75,7 @@ def page(results: Sequence[Result], command: str) -> str:
         "and with one feature frozen. The same fitted model answers all three. Pale points are training rows."
     )
     lines = [head(TITLE, text, results, command)]
-    for r in _good(results):
+    for r in measured(results):
         rows = [
             [name, number(found["validity"]), number(found["changed"]), str(found["frozen_changed"])]
             for name, found in r.figures["panels"].items()
@@ -82,14 +85,10 @@ def page(results: Sequence[Result], command: str) -> str:
     return "".join(lines)
 
 
-def _good(results: Sequence[Result]) -> list[Result]:
-    return [r for r in results if not r.failed]
-
-
 def findings(results: Sequence[Result]) -> list[Finding]:
     """Whether the three panels show what the paper's do."""
     texts = []
-    for r in _good(results):
+    for r in measured(results):
         free, sparse, masked = r.figures["panels"].values()
         fine = sparse["changed"] < free["changed"] and masked["frozen_changed"] == 0
         shares = f"{sparse['changed']:.2f} of the features change when few should, {free['changed']:.2f} otherwise"
@@ -101,7 +100,7 @@ def findings(results: Sequence[Result]) -> list[Finding]:
 def figures(results: Sequence[Result]) -> dict[str, Figure]:
     """Three panels for each generator."""
     drawn = {}
-    for r in _good(results):
+    for r in measured(results):
         figure, axes = canvas(len(PANELS))
         cloud, goal = np.array(r.figures["cloud"]), np.array(r.figures["is_target"])
         for ax, (name, found) in zip(axes, r.figures["panels"].items(), strict=True):

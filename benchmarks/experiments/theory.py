@@ -24,15 +24,17 @@ import pandas as pd
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from baselines import BASELINES
+from benchmarks.baselines.oracle import Oracle
+from benchmarks.cells import Cell, Result, merged
+from benchmarks.methods import explainer, is_cut
+from benchmarks.options import Options
+from benchmarks.pages import Finding, canvas, colour, head, number, table
+from benchmarks.tables import ADULT
+from benchmarks.tasks import Task, prepare
 from dicoflex import DiCoFlex, Schema, metrics
 from dicoflex.generators.base import Context
 from dicoflex.runtime.randomness import row_keys
 from dicoflex.table.encoding import Encoding
-from experiments.cells import Cell, Options, Result, merged
-from experiments.methods import explainer
-from experiments.pages import Finding, canvas, colour, head, number, table
-from experiments.tasks import Task, prepare
 
 Floats = NDArray[np.float64]
 TITLE = "Theory"
@@ -44,7 +46,7 @@ SLACK = 1e-9
 def cells(options: Options) -> list[Cell]:
     """Both generators on Adult."""
     methods = options.pick_methods(("mixed", "maf"), quick=("mixed", "maf"))
-    return [Cell("theory", "adult", method, seed, options.size) for seed in options.seeds for method in methods]
+    return options.cells("theory", ADULT, methods)
 
 
 def measure(cell: Cell, models: Path) -> dict[str, Any]:
@@ -52,12 +54,12 @@ def measure(cell: Cell, models: Path) -> dict[str, Any]:
     task = prepare(cell)
     model = explainer(cell, task, models, cell.method)
     sets = QUICK_SETS if cell.size.quick else SETS
-    near = BASELINES["oracle"]().fit(task.problem).answer(task.queries, task.targets, n=K).frame
+    near = Oracle().fit(task.problem).answer(task.queries, task.targets, n=K).frame
     drawn = _draws(model, task, sets * DRAWS, cell.seed)
     few = drawn[drawn.index.get_level_values("cf") < 2 * DRAWS]
     worst = float(task.reference.lof.score(task.data.X_train).max())
     return {
-        "out_of_time": "used up" in model.report_["training_ended"],
+        "out_of_time": is_cut(model),
         "pairs": _propositions(task, model.model_.encoding, near, near, worst),
         "draws": _propositions(task, model.model_.encoding, few, near, worst),
         "diversity": _diversity(task, model, near, drawn, sets, cell.seed),
@@ -73,7 +75,7 @@ def _draws(model: DiCoFlex, task: Task, n: int, seed: int) -> pd.DataFrame:
         target=targets,
         p=np.full(len(values), P),
         frozen=np.zeros(values.shape, dtype=bool),
-        confidence=model.conditions_.usual[targets],
+        confidence=model.model_.confidence.default[targets],
     )
     rows, _ = model.model_.generator.sample(context, n, row_keys(values, seed), 0)
     index = pd.MultiIndex.from_product([task.queries.index, range(n)], names=["row", "cf"])

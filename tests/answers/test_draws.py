@@ -76,8 +76,23 @@ def contexts(query: Any, *, frozen: Any = None) -> Context:
 
 
 def take(generator: Any, context: Context, n: int, *, enough: int | None = None, seed: int = 0, **terms: Any) -> Draws:
-    given = Terms(**({"doubt": None, "floor": np.zeros(len(context))} | terms))
+    names = {"doubt": "stand_in", "floor": "least_probability", "known": "training_keys"}
+    given = {names.get(name, name): value for name, value in terms.items()}
+    if given.get("stand_in") is not None:
+        given["stand_in"] = Says(given["stand_in"], context.target)
+    given = Terms(**({"stand_in": None, "least_probability": np.zeros(len(context))} | given))
     return draw(generator, ENCODING, context, row_keys(context.query, seed), n, given, enough=enough)
+
+
+class Says:
+    """A stand-in that gives every row's target what a function says."""
+
+    def __init__(self, says: Any, target: np.ndarray) -> None:
+        self.says, self.target = says, target
+
+    def probabilities(self, values: np.ndarray, *, each: int = 1) -> np.ndarray:
+        sure = np.asarray(self.says(values, self.target, each), dtype=float)
+        return np.column_stack([1 - sure, sure])
 
 
 def first_values(draws: Draws) -> list[float]:
@@ -337,7 +352,7 @@ def test_terms_can_be_taken() -> None:
     queries = [row(10), row(50), row(90)]
     terms = Terms(None, np.array([0.1, 0.2, 0.3]), limits=within(queries, increase=["n"]))
     part = terms.take(np.array([2, 0]))
-    assert part.floor.tolist() == [0.3, 0.1]
+    assert part.least_probability.tolist() == [0.3, 0.1]
     assert part.limits is not None
     assert part.limits.low[:, 0].tolist() == [91, 11]
     assert Terms(None, np.zeros(3)).take(slice(1, 2)).limits is None

@@ -1,12 +1,9 @@
-"""A quick run of every experiment goes from the entry point to its page, resumes, keeps its budget, shows the paper."""
+"""The paper's experiments: what a quick run finds and says, the paper's figures, and what is concluded from results."""
 
 from __future__ import annotations
 
-import doctest
-import importlib
-import json
-import time
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -14,64 +11,23 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from baselines import Answers
-from dicoflex.cli import benchmarks as bench
-from dicoflex.errors import DataError, UserError
-from experiments import cells as cells_module
-from experiments import comparison, masks, pages, paper, sparsity, tasks, theory
-from experiments.cells import QUICK, Cell, Options, Result
-from experiments.command import EXPERIMENTS
-from experiments.pages import SCORES, Finding
+from benchmarks import paper, tasks
+from benchmarks.baselines import Answers
+from benchmarks.cells import QUICK, Cell, Result
+from benchmarks.experiments import comparison, masks, sparsity, theory
+from benchmarks.experiments.comparison.standing import DIAL
+from benchmarks.pages import SCORES, Finding
+from benchmarks.registry import PAPER
+from benchmarks.tables import MAIN
+from dicoflex.errors import DataError
 
 CELL = Cell("comparison", "adult", "cchvae", size=QUICK)
-
-
-@pytest.fixture(scope="module")
-def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("experiments")
-    bench.run(["all"], ["--quick", "--out", str(folder / "out"), "--cache", str(folder / "cache")])
-    return folder
-
-
-def stored(ran: Path, name: str) -> list[Result]:
-    return [Result.of(r) for r in json.loads((ran / "out" / f"{name}.json").read_text())["results"]]
 
 
 # -- the quick run ----------------------------------------------------------------------------------------------------
 
 
-def test_every_experiment_runs_and_no_cell_fails(ran: Path) -> None:
-    for name, experiment in EXPERIMENTS.items():
-        results = stored(ran, name)
-        assert results, name
-        assert [r.failed for r in results] == [""] * len(results), name
-        assert (ran / "out" / f"{name}.md").read_text().startswith(f"# {experiment.TITLE}\n")
-
-
-def test_the_figures_are_pictures(ran: Path) -> None:
-    names = {path.name for path in (ran / "out").glob("*.png")}
-    wanted = {"comparison.png", "runtime.png", "sparsity.png", "theory.png", "teaser_mixed.png", "teaser_maf.png"}
-    assert names == wanted
-    for name in names:
-        assert (ran / "out" / name).read_bytes().startswith(b"\x89PNG")
-
-
-def test_every_picture_is_on_a_page(ran: Path) -> None:
-    pages = "".join(path.read_text() for path in (ran / "out").glob("*.md"))
-    for path in (ran / "out").glob("*.png"):
-        assert f"]({path.name})" in pages
-
-
-def test_pages_say_how_they_were_made(ran: Path) -> None:
-    for name in (*EXPERIMENTS, "paper"):
-        page = (ran / "out" / f"{name}.md").read_text()
-        assert "`dicoflex bench all --quick`" in page
-        assert "Seeds: 0." in page
-        assert "torch " in page
-        assert str(ran) not in page
-
-
-def test_pages_show_the_papers_figures_beside_ours(ran: Path) -> None:
+def test_pages_show_the_papers_figures_beside_ours(page: Any) -> None:
     for name, printed in {
         "comparison": ("(0.998)", "(2.036)", "(0.894)"),
         "deviation": ("(0.518)", "(0.646)"),
@@ -81,23 +37,22 @@ def test_pages_show_the_papers_figures_beside_ours(ran: Path) -> None:
         "ablation": ("(-43.30)", "(30.51)"),
         "runtime": ("0.12 ± 0.05",),
     }.items():
-        page = (ran / "out" / f"{name}.md").read_text()
         for text in printed:
-            assert text in page, (name, text)
+            assert text in page(name), (name, text)
 
 
-def test_both_directions_are_scored(ran: Path) -> None:
-    for result in stored(ran, "comparison"):
+def test_both_directions_are_scored(stored: Any) -> None:
+    for result in stored("comparison"):
         scores = dict(result.figures["scores"])
         if result.figures["done"] == 1:
             assert set(scores) == {"both", "to >50K", "to <=50K"}
         if scores:
             assert scores.pop("both")["queries"] == sum(score["queries"] for score in scores.values())
-    assert stored(ran, "comparison")[0].figures["done"] == 1
+    assert stored("comparison")[0].figures["done"] == 1
 
 
-def test_frozen_features_stay_in_the_library_and_not_in_the_flow(ran: Path) -> None:
-    for result in stored(ran, "masks"):
+def test_frozen_features_stay_in_the_library_and_not_in_the_flow(stored: Any) -> None:
+    for result in stored("masks"):
         for mask, features in masks.MASKS.items():
             for feature in features:
                 assert result.figures["exact"][mask]["features"][feature]["changed"] == 0
@@ -105,110 +60,36 @@ def test_frozen_features_stay_in_the_library_and_not_in_the_flow(ran: Path) -> N
                     assert result.figures["soft"][mask]["features"][feature]["changed"] > 0
 
 
-def test_training_pairs_keep_the_propositions(ran: Path) -> None:
-    for result in stored(ran, "theory"):
+def test_training_pairs_keep_the_propositions(stored: Any) -> None:
+    for result in stored("theory"):
         pairs = result.figures["pairs"]
         assert pairs["validity"] == pairs["within_bound"] == pairs["in_distribution"] == pairs["copies"] == 1
         assert result.figures["draws"]["copies"] < 1
 
 
-def test_a_violated_bound_is_reported(ran: Path) -> None:
-    both = stored(ran, "theory")[0].figures["diversity"]
+def test_a_violated_bound_is_reported(stored: Any, page: Any) -> None:
+    both = stored("theory")[0].figures["diversity"]
     # It can hold where two neighbours are much closer to each other than all the others are.
     assert both["printed_q_broken"] > 0.5
     assert both["mended_q_broken"] == 0
     assert both["mended_q"] <= both["left_q"] < both["printed_q"]
-    for page in ("theory.md", "paper.md"):
-        said = f"breaks the bound as printed for {both['printed_q_broken']:.3f} of the queries"
-        assert said in (ran / "out" / page).read_text()
+    said = f"breaks the bound as printed for {both['printed_q_broken']:.3f} of the queries"
+    assert said in page("theory")
+    assert said in page("paper")
 
 
-def test_the_summary_names_every_experiment_that_found_something(ran: Path) -> None:
-    page = (ran / "out" / "paper.md").read_text()
-    for name, experiment in EXPERIMENTS.items():
-        for finding in experiment.findings(stored(ran, name)):
-            assert f"- {finding.text} ([{name}]({name}.md))" in page
+def test_the_summary_names_every_experiment_that_found_something(stored: Any, page: Any) -> None:
+    for name, experiment in PAPER.items():
+        for finding in experiment.findings(stored(name)):
+            assert f"- {finding.text} ([{name}]({name}.md))" in page("paper")
 
 
-def test_a_second_run_takes_everything_from_the_cache(ran: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def prepare(cell: Cell) -> None:
-        raise AssertionError(f"{cell} was measured again")
-
-    for experiment in EXPERIMENTS.values():
-        if hasattr(experiment, "prepare"):
-            monkeypatch.setattr(experiment, "prepare", prepare)
-    before = (ran / "out" / "comparison.json").read_text()
-    bench.run(["all"], ["--quick", "--out", str(ran / "out"), "--cache", str(ran / "cache")])
-    assert (ran / "out" / "comparison.json").read_text() == before
-
-
-def test_a_method_cut_off_is_marked_and_scored_on_what_it_did(ran: Path) -> None:
-    maf = next(r for r in stored(ran, "comparison") if r.cell.method == "maf (p=2.0)")
+def test_a_method_cut_off_is_marked_and_scored_on_what_it_did(stored: Any, page: Any) -> None:
+    maf = next(r for r in stored("comparison") if r.cell.method == "maf (p=2.0)")
     assert maf.figures["fit_cut"]
     assert maf.figures["out_of_time"]
-    page = (ran / "out" / "comparison.md").read_text()
-    assert "| maf (p=2.0) \\* |" in page
-    assert "Time ran out, in learning or in answering, for" in page
-
-
-# -- cells ------------------------------------------------------------------------------------------------------------
-
-
-def test_a_stopped_run_goes_on_where_it_was(tmp_path: Path) -> None:
-    three = [replace(CELL, seed=seed) for seed in range(3)]
-    measured = []
-
-    def measure(cell: Cell, models: Path) -> dict[str, Any]:
-        measured.append(cell.seed)
-        if len(measured) == 2:
-            raise KeyboardInterrupt
-        return {"seed": cell.seed}
-
-    with pytest.raises(KeyboardInterrupt):
-        cells_module.run(three, measure, tmp_path)
-    results = cells_module.run(three, measure, tmp_path)
-    assert measured == [0, 1, 1, 2]
-    assert [r.figures["seed"] for r in results] == [0, 1, 2]
-    assert [r.cell for r in results] == three
-
-
-def test_a_failing_cell_is_told_and_tried_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    def measure(cell: Cell, models: Path) -> dict[str, Any]:
-        raise DataError("no such table")
-
-    (result,) = cells_module.run([CELL], measure, tmp_path)
-    assert result.failed == "DataError: no such table"
-    assert "left out: DataError: no such table" in capsys.readouterr().out
-    page = comparison.page([result], "dicoflex bench comparison")
-    assert f"- {CELL}: DataError: no such table" in page
-    (again,) = cells_module.run([CELL], lambda *_: {"fine": 1}, tmp_path)
-    assert again.figures == {"fine": 1}
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        replace(CELL, seed=1),
-        replace(CELL, table="bank"),
-        replace(CELL, size=replace(QUICK, learning=3.0)),
-        replace(CELL, settings=(("K", 8),)),
-    ],
-)
-def test_other_settings_are_another_cell(other: Cell) -> None:
-    assert other.key != CELL.key
-
-
-def test_a_cell_survives_storage_with_its_key() -> None:
-    cell = replace(CELL, settings=(("K", 8), ("alpha", 10)))
-    back = Result.of(json.loads(json.dumps(Result(cell, {"a": 1}).stored())))
-    assert back.cell == cell
-    assert back.cell.key == cell.key
-
-
-def test_seeds_are_averaged() -> None:
-    some = [Result(replace(CELL, seed=s), {"scores": {"a": float(s)}, "out_of_time": s == 1}) for s in (0, 1)]
-    (mean,) = cells_module.merged([*some, Result(replace(CELL, seed=2), failed="lost")])
-    assert mean.figures == {"scores": {"a": 0.5}, "out_of_time": True}
+    assert "| maf (p=2.0) \\* |" in page("comparison")
+    assert "Time ran out, in learning or in answering, for" in page("comparison")
 
 
 # -- tasks and methods ------------------------------------------------------------------------------------------------
@@ -246,12 +127,18 @@ def test_queries_out_of_budget_are_left_out_of_the_scores() -> None:
     assert scores["both"]["validity_raw"] == 1
 
 
-def test_a_slow_method_can_not_stall_the_rest(tmp_path: Path) -> None:
-    cell = replace(CELL, method="revise", size=replace(QUICK, answering=0.2))
-    started = time.perf_counter()
+def test_a_slow_method_can_not_stall_the_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = count()
+    task = replace(tasks.prepare(CELL), now=lambda: float(next(looks)))
+    monkeypatch.setattr(comparison.measuring, "prepare", lambda _cell: task)
+    cell = replace(CELL, method="revise", size=replace(QUICK, learning=5.0, answering=20.0))
     found = comparison.measure(cell, tmp_path)
-    assert time.perf_counter() - started < 30
+    assert found["fit_cut"]
+    assert found["done"] == 0
     assert found["out_of_time"]
+    assert found["seconds_for_one"] is None
+    # At every look a second has passed; a search to its end would look 600 times.
+    assert next(looks) < 50
 
 
 # -- the paper's figures ----------------------------------------------------------------------------------------------
@@ -282,7 +169,7 @@ def test_another_source_is_refused() -> None:
 
 def test_the_stored_figures_are_complete() -> None:
     figures = paper.load()
-    assert set(figures["tab:comparison"]) == set(comparison.TABLES)
+    assert set(figures["tab:comparison"]) == set(MAIN)
     for models in figures["tab:comparison"].values():
         assert len(models) == 7
         assert all(set(scores) == set(paper.SCORES) for scores in models.values())
@@ -325,7 +212,7 @@ def test_a_method_that_got_to_a_few_queries_is_told() -> None:
 def dial(*values: float, lof: float | None = None) -> list[Result]:
     """Our settings, from the least sure on, with these probabilities; the surer, the less plausible."""
     scores = [{"probability": v} | ({} if lof is None else {"log_lof": lof * v}) for v in values]
-    return [result(name, **figures) for name, figures in zip(comparison.DIAL, scores, strict=True)]
+    return [result(name, **figures) for name, figures in zip(DIAL, scores, strict=True)]
 
 
 def test_methods_are_held_against_each_other_at_matched_confidence() -> None:
@@ -375,47 +262,3 @@ def test_both_bounds_agree_for_two_draws() -> None:
     assert printed == mended == 0.5 * 15 / 16
     with_error, _, _, _ = theory.bounds(np.array([0.5]), np.array([0.02]), 3.0, k=16, n=2)
     assert with_error == pytest.approx(0.5 * 15 / 16 - 3.0 * 0.2)
-
-
-@pytest.mark.parametrize("module", [cells_module, pages, paper, theory])
-def test_examples_in_the_documentation_are_true(module: Any) -> None:
-    found = doctest.testmod(module)
-    assert found.attempted > 0
-    assert found.failed == 0
-
-
-# -- asking -----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("names", "argv", "message"),
-    [
-        (["comparisn"], [], "experiment 'comparisn' is unknown; did you mean 'comparison'"),
-        (["comparison"], ["--answering", "0"], "--answering must be more than 0, got 0"),
-        (["comparison"], ["--tables", "adlt"], "table 'adlt' is unknown; did you mean 'adult'"),
-        (["comparison"], ["--methods", "dice"], "method 'dice' is unknown"),
-    ],
-)
-def test_wrong_calls_are_told_before_any_work(names: list[str], argv: list[str], message: str, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=message):
-        bench.run(names, [*argv, "--quick", "--out", str(tmp_path), "--cache", str(tmp_path)])
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_tables_and_methods_can_be_chosen() -> None:
-    chosen = comparison.cells(Options(tables=("bank",), methods=("oracle",), seeds=(0, 1)))
-    assert [(c.table, c.method, c.seed) for c in chosen] == [("bank", "oracle", 0), ("bank", "oracle", 1)]
-
-
-def test_benchmarks_with_options_of_their_own_are_called_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    given: list[Any] = []
-    for name in bench.SCRIPTS:
-        module = importlib.import_module(name)
-        monkeypatch.setattr(module, "main", lambda argv, name=name: given.append((name, argv)))
-        bench.run([name], ["--quick"])
-    assert given == [(name, ["--quick"]) for name in bench.SCRIPTS]
-
-
-def test_an_installed_package_says_where_the_experiments_are(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="clone the repository"):
-        bench.folder(tmp_path / "lib" / "dicoflex")

@@ -41,6 +41,7 @@ MEANINGS: dict[str, tuple[dict[str, Any], Constraints]] = {
         {"increase": ["hours,income", ODD], "decrease": ["degree", "7"]},
         Constraints(increase=["hours", "income", ODD], decrease=["degree", 7]),
     ),
+    "frozen": ({"frozen": ["hours,7", "hours"]}, Constraints(frozen=["hours", 7])),
     "range": ({"ranges": ["hours=20:50"]}, Constraints(ranges={"hours": (20, 50)})),
     "negative range": ({"ranges": ["income=-500:1e3"]}, Constraints(ranges={"income": (-500, 1000)})),
     "range open above": ({"ranges": ["hours=20:"]}, Constraints(ranges={"hours": (20, None)})),
@@ -194,26 +195,28 @@ def filed(tmp_path: Path, **fields: Any) -> Path:
 
 def test_flags_tighten_the_file(tmp_path: Path) -> None:
     path = filed(tmp_path, ranges={"hours": [20, 60]}, allowed={"housing": ["own", "rent"]}, max_changes=4)
-    flags = Flags(ranges=["hours=:50"], allowed=["housing=own"], max_changes=5, increase=["income"])
+    flags = Flags(file=path, ranges=["hours=:50"], allowed=["housing=own"], max_changes=5, increase=["income"])
     meant = Constraints(ranges={"hours": (20, 50)}, allowed={"housing": ["own"]}, max_changes=4, increase=["income"])
-    assert constraints(flags, SCHEMA, path) == meant
+    assert constraints(flags, SCHEMA) == meant
 
 
 def test_a_budget_bounds_the_costs_of_the_file(tmp_path: Path) -> None:
-    found = constraints(Flags(max_cost=8.0), SCHEMA, filed(tmp_path, cost={"hours": {"per_unit": 0.5}}, max_cost=9))
+    found = constraints(
+        Flags(file=filed(tmp_path, cost={"hours": {"per_unit": 0.5}}, max_cost=9), max_cost=8.0), SCHEMA
+    )
     assert found == Constraints(cost={"hours": per_unit(0.5)}, max_cost=8)
 
 
 def test_flags_that_contradict_the_file_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConstraintError, match="increase and decrease both name 'hours'"):
-        constraints(Flags(increase=["hours"]), SCHEMA, filed(tmp_path, decrease=["hours"]))
+        constraints(Flags(file=filed(tmp_path, decrease=["hours"]), increase=["hours"]), SCHEMA)
 
 
 def test_a_file_that_is_no_set_of_constraints_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConstraintError, match=r"wish\.json: constraint 'frosen' is unknown; did you mean 'frozen'"):
-        constraints(Flags(), SCHEMA, filed(tmp_path, frosen=["hours"]))
+        constraints(Flags(file=filed(tmp_path, frosen=["hours"])), SCHEMA)
     with pytest.raises(ConstraintError, match=r"absent\.json can't be read"):
-        constraints(Flags(), SCHEMA, tmp_path / "absent.json")
+        constraints(Flags(file=tmp_path / "absent.json"), SCHEMA)
 
 
 def test_overrides_keep_rules_and_names_with_commas_whole() -> None:

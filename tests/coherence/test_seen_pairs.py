@@ -84,7 +84,7 @@ def test_what_a_file_keeps_is_all_there_is(encoding: Encoding, pairs: SeenPairs)
 @pytest.mark.parametrize("name", ["edge", "edge_at", "unseen", "rule"])
 def test_arrays_that_do_not_fit_are_refused(encoding: Encoding, pairs: SeenPairs, name: str) -> None:
     arrays = pairs.arrays()
-    with pytest.raises(ValueError, match="its (cells|pairs)"):
+    with pytest.raises(ValueError, match=r"its (cells|pairs)"):
         SeenPairs.restore(encoding.schema, arrays | {name: arrays[name][:-1]})
 
 

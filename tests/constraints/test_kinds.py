@@ -12,7 +12,7 @@ import pytest
 
 from dicoflex.answers import verification
 from dicoflex.cli import main
-from dicoflex.cli.constraint_flags import FORMS, Flags, constraints
+from dicoflex.cli.constraint_flags import FORMS, PLAIN, Flags, constraints
 from dicoflex.constraints import Constraints, delta, per_unit
 from dicoflex.constraints.joining import combine
 from dicoflex.constraints.kinds import KINDS, Flag
@@ -229,7 +229,7 @@ def test_the_command_line_offers_every_flag(capsys: pytest.CaptureFixture[str]) 
 
 
 def test_every_form_of_words_is_read() -> None:
-    assert set(FORMS) | {"texts", "count", "number", "switch"} == set(get_args(get_type_hints(Flag)["form"]))
+    assert {*FORMS, *PLAIN, "texts"} == set(get_args(get_type_hints(Flag)["form"]))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from dicoflex.answers.verification import verify
+from dicoflex.constraints import Constraints
 from dicoflex.errors import QueryError, named
 from dicoflex.request import Request
 from dicoflex.runtime.whole_files import write_text
@@ -95,6 +96,11 @@ class Counterfactuals:
     def changed_cells(self) -> np.ndarray:
         """Which cells of `frame` differ from the query's (rows, features); missing equals missing."""
         return differences(self.queries.iloc[self.positions], self.frame) if self.changed is None else self.changed
+
+    @property
+    def constraints(self) -> Constraints:
+        """What every counterfactual was bound by, the schema's own constraints among it."""
+        return self.request.constraints
 
     @property
     def settings(self) -> dict[str, Any]:

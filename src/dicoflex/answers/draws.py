@@ -78,7 +78,7 @@ class Draws(Columns):
         """The same rows, their queries renamed: what was number i is now `queries[i]`."""
         return replace(self, query=queries[self.query])
 
-    def withoutrepeats(self) -> Draws:
+    def without_repeats(self) -> Draws:
         """The rows that no earlier row of the same query equals."""
         return self.take(~repeats(self.key, self.query))
 
@@ -105,42 +105,81 @@ def draw(
     with one_blas_thread():
         for low in range(0, len(context), size):
             at = slice(low, low + size)
-            part = _draw_chunk(generator, encoding, context.take(at), keys[at], n, terms.take(at), enough)
-            parts.append(part.of(np.arange(low, low + len(keys[at]))))
+            chunk = _Chunk(generator, encoding, context.take(at), keys[at], terms.take(at))
+            parts.append(chunk.draw(n, enough).of(np.arange(low, low + len(chunk.keys))))
     return Draws.join(parts)
 
 
-def _draw_chunk(
-    generator: Generator,
-    encoding: Encoding,
-    context: Context,
-    keys: NDArray[np.uint64],
-    n: int,
-    terms: Terms,
-    enough: int | None,
-) -> Draws:
-    spare = n // 2 if terms.stand_in is not None else n // 4
-    first = n + max(8, spare) if enough is None else n
-    goal = n if enough is None else enough
-    block = max(8, -(-2 * n // MOST_BLOCKS))
-    waiting = np.arange(len(context))
-    parts = [_round(generator, encoding, context, keys, waiting, first, 0, terms)]
-    drawn = np.full(len(context), first)
-    for round_number in range(1, MOST_ROUNDS):
-        # A density with few likely rows would go on for ever: after half of the rounds unlikely ones will do.
-        worst = Verdict.GOOD if 2 * round_number <= MOST_ROUNDS else Verdict.UNLIKELY
-        have = np.sum([np.bincount(p.query[p.verdict <= worst], minlength=len(context)) for p in parts], axis=0)
-        waiting = waiting[have[waiting] < goal]
-        if len(waiting) == 0:
-            break
-        blocks = _more(goal - have[waiting], have[waiting], drawn[waiting], block)
-        number = np.concatenate([np.arange(count) for count in blocks])
-        many = np.repeat(waiting, blocks)
-        fresh = _round(generator, encoding, context, keys, many, block, first + number * block, terms)
-        parts.append(_markrepeats(fresh, parts))
-        drawn[waiting] += blocks * block
-        first += MOST_BLOCKS * block
-    return _settle(Draws.join(parts), len(context), n, exact=enough is None)
+@dataclass(frozen=True)
+class _Chunk:
+    """Queries that are drawn for together, and what their draws must be."""
+
+    generator: Generator
+    encoding: Encoding
+    context: Context
+    keys: NDArray[np.uint64]
+    terms: Terms
+
+    def draw(self, n: int, enough: int | None) -> Draws:
+        spare = n // 2 if self.terms.stand_in is not None else n // 4
+        first = n + max(8, spare) if enough is None else n
+        goal = n if enough is None else enough
+        block = max(8, -(-2 * n // MOST_BLOCKS))
+        count = len(self.context)
+        waiting = np.arange(count)
+        parts = [self.round(waiting, first, 0)]
+        drawn = np.full(count, first)
+        for round_number in range(1, MOST_ROUNDS):
+            # A density with few likely rows would go on for ever: after half of the rounds unlikely ones will do.
+            worst = Verdict.GOOD if 2 * round_number <= MOST_ROUNDS else Verdict.UNLIKELY
+            have = np.sum([np.bincount(p.query[p.verdict <= worst], minlength=count) for p in parts], axis=0)
+            waiting = waiting[have[waiting] < goal]
+            if len(waiting) == 0:
+                break
+            blocks = _more(goal - have[waiting], have[waiting], drawn[waiting], block)
+            number = np.concatenate([np.arange(times) for times in blocks])
+            fresh = self.round(np.repeat(waiting, blocks), block, first + number * block)
+            parts.append(_mark_repeats(fresh, parts))
+            drawn[waiting] += blocks * block
+            first += MOST_BLOCKS * block
+        return _settle(Draws.join(parts), count, n, exact=enough is None)
+
+    def round(self, waiting: Ints, count: int, first: int | Ints) -> Draws:
+        """One round, judged: `count` draws for each query in `waiting`; one that stands there again gets others."""
+        part = self.context.take(waiting)
+        limits = None if self.terms.limits is None else self.terms.limits.take(waiting)
+        values, log_density = self.generator.sample(part, count, self.keys[waiting], first, limits)
+        rows, moved = self.encoding.finish(values, part.query, part.frozen)
+        if log_density is None:
+            scored = self.terms.scored
+            log_density = _scores(self.generator, part, rows) if scored else np.full(len(rows), np.nan)
+        key, query = row_keys(rows, 0), np.repeat(waiting, count)
+        density = log_density.reshape(len(waiting), count)
+        probability, verdict = self._verdicts(rows, query, count, density)
+        verdict[~(moved & self._fine(rows, key, query))] = Verdict.REFUSED
+        return _mark_repeats(Draws(rows, query, key, density.reshape(-1), probability, verdict), [])
+
+    def _fine(self, rows: Values, key: NDArray[np.uint64], query: Ints) -> NDArray[np.bool_]:
+        """Which rows break no limit and equal no row that they may not."""
+        fine = np.ones(len(rows), dtype=bool)
+        if self.terms.limits is not None:
+            fine &= ~self.terms.limits.broken(rows, self.context.query[query], query)
+        if self.terms.training_keys is not None:
+            fine &= ~_member(key, self.terms.training_keys)
+        return fine
+
+    def _verdicts(self, rows: Values, query: Ints, count: int, density: Floats) -> tuple[Floats, NDArray[np.int8]]:
+        """What the stand-in says of the target, and whether a row is likely and undoubted."""
+        likely = np.ones(len(rows), dtype=bool)
+        if self.terms.unlikely > 0:
+            likely = (density >= np.quantile(density, self.terms.unlikely, axis=1, keepdims=True)).reshape(-1)
+        verdict = np.where(likely, Verdict.GOOD, Verdict.UNLIKELY).astype(np.int8)
+        probability = np.full(len(rows), np.nan)
+        if self.terms.stand_in is not None:
+            answers = self.terms.stand_in.probabilities(rows, each=count)
+            probability = answers[np.arange(len(rows)), self.context.target[query]]
+            verdict[probability < self.terms.least_probability[query]] = Verdict.DOUBTFUL
+        return probability, verdict
 
 
 def _more(lacks: Ints, have: Ints, drawn: Ints, block: int) -> Ints:
@@ -152,43 +191,6 @@ def _more(lacks: Ints, have: Ints, drawn: Ints, block: int) -> Ints:
     wanted = 1.5 * lacks * drawn / np.maximum(have, 1)
     blocks: Ints = np.minimum(np.ceil(wanted / block), MOST_BLOCKS).astype(np.int64)
     return blocks
-
-
-def _round(
-    generator: Generator,
-    encoding: Encoding,
-    context: Context,
-    keys: NDArray[np.uint64],
-    waiting: Ints,
-    count: int,
-    first: int | Ints,
-    terms: Terms,
-) -> Draws:
-    """One round for the queries `waiting`, judged: `count` draws each; a query that stands there again gets others."""
-    part = context.take(waiting)
-    limits = None if terms.limits is None else terms.limits.take(waiting)
-    values, log_density = generator.sample(part, count, keys[waiting], first, limits)
-    query = np.repeat(waiting, count)
-    rows, fine = encoding.finish(values, part.query, part.frozen)
-    if log_density is None:
-        log_density = _scores(generator, part, rows) if terms.scored else np.full(len(rows), np.nan)
-    key = row_keys(rows, 0)
-    if terms.limits is not None:
-        fine &= ~terms.limits.broken(rows, np.repeat(part.query, count, axis=0), query)
-    if terms.training_keys is not None:
-        fine &= ~_member(key, terms.training_keys)
-    density = log_density.reshape(len(waiting), count)
-    likely = np.ones(len(rows), dtype=bool)
-    if terms.unlikely > 0:
-        likely = (density >= np.quantile(density, terms.unlikely, axis=1, keepdims=True)).reshape(-1)
-    verdict = np.where(likely, Verdict.GOOD, Verdict.UNLIKELY).astype(np.int8)
-    probability = np.full(len(rows), np.nan)
-    if terms.stand_in is not None:
-        answers = terms.stand_in.probabilities(rows, each=count)
-        probability = answers[np.arange(len(rows)), context.target[query]]
-        verdict[probability < terms.least_probability[query]] = Verdict.DOUBTFUL
-    verdict[~fine] = Verdict.REFUSED
-    return _markrepeats(Draws(rows, query, key, density.reshape(-1), probability, verdict), [])
 
 
 def _scores(generator: Generator, context: Context, rows: Values) -> Floats:
@@ -209,7 +211,7 @@ def _member(keys: NDArray[np.uint64], known: NDArray[np.uint64]) -> NDArray[np.b
     return found
 
 
-def _markrepeats(draws: Draws, earlier: list[Draws]) -> Draws:
+def _mark_repeats(draws: Draws, earlier: list[Draws]) -> Draws:
     """The draws with every row marked that one before it, of the same query, equals, unless it is worse anyway."""
     key = np.concatenate([*(part.key for part in earlier), draws.key])
     query = np.concatenate([*(part.query for part in earlier), draws.query])

@@ -1,33 +1,36 @@
-"""The way from the command line to experiments and benchmarks, which live beside the package in a source checkout."""
+"""The way from the command line to the benchmarks, which live beside the package in a source checkout."""
 
 from __future__ import annotations
 
-__all__ = ["SCRIPTS", "folder", "run"]
+__all__ = ["folder", "module", "run"]
 
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 
 from dicoflex.errors import UserError
 
-MARK = Path("experiments") / "__init__.py"
+NAME = "benchmarks"
+MARK = "__init__.py"
 
 
-SCRIPTS = ("quality", "constraints", "speed", "scale")
-"""Benchmarks that are no experiment of the paper's; each has its own options."""
+def run(argv: Sequence[str]) -> None:
+    """Run the command `benchmarks.command` with these names and options; without any, it shows its help."""
+    module("command").main([*argv] or ["--help"])
 
 
-def run(names: Sequence[str], argv: Sequence[str] = ()) -> None:
-    """Run the experiments called `names` ("all" for every one), or one of `SCRIPTS`, with the options `argv`."""
-    place = str(folder())
-    if place not in sys.path:
-        sys.path.insert(0, place)
-    first, *others = [*names, *argv] or ["--help"]
-    if first in SCRIPTS:
-        import_module(first).main(others)
-    else:
-        import_module("experiments").main([first, *others])
+def module(name: str) -> ModuleType:
+    """A module of the checkout's package `benchmarks`, which stands on no path and is imported from its folder."""
+    if NAME not in sys.modules:
+        spec = spec_from_file_location(NAME, folder() / MARK)
+        assert spec is not None
+        assert spec.loader is not None
+        sys.modules[NAME] = module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[NAME])
+    return import_module(f"{NAME}.{name}")
 
 
 def folder(package: Path | None = None) -> Path:
@@ -36,7 +39,7 @@ def folder(package: Path | None = None) -> Path:
     An installed package has none; that is a `UserError`.
     """
     root = (package or Path(__file__).resolve().parents[1]).parents[1]
-    place = root / "benchmarks"
+    place = root / NAME
     if not (place / MARK).is_file():
         raise UserError(
             f"the experiments are not part of the installed package, and {root} is no source checkout; "

@@ -13,14 +13,17 @@
 
 from __future__ import annotations
 
-__all__ = ["Flags", "constraints", "features", "matches", "number"]
+__all__ = ["FORMS", "PLAIN", "Flags", "constraints", "features", "matches", "number"]
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import field, make_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from dicoflex.constraints.kinds import KINDS, Flag
+import typer
+
+from dicoflex.cli.options import repeated
+from dicoflex.constraints.kinds import KINDS, Flag, Kind
 from dicoflex.errors import QueryError, SettingError, named
 
 if TYPE_CHECKING:
@@ -32,30 +35,33 @@ Words = Sequence[str]
 
 MISSING = "missing"
 PER_UNIT = "/unit"
+PLAIN: dict[str, tuple[Any, Any]] = {
+    "count": (int | None, None),
+    "number": (float | None, None),
+    "switch": (bool, False),
+}
+"""Forms of a single value: its type, and what it is where the option is not given."""
 
 
-@dataclass(frozen=True)
-class Flags:
-    """The constraints of a command line, each kind as the words given for it."""
-
-    frozen: Words = ()
-    increase: Words = ()
-    decrease: Words = ()
-    ranges: Words = ()
-    allowed: Words = ()
-    forbidden: Words = ()
-    transitions: Words = ()
-    max_changes: int | None = None
-    rules: Words = ()
-    steps: Words = ()
-    cost: Words = ()
-    max_cost: float | None = None
-    strict: bool = False
-    override: Words = ()
+def _field(kind: Kind) -> tuple[str, Any, Any]:
+    """The field of `Flags` that a kind of constraint fills, with its option."""
+    flag = kind.flag
+    if flag.form in PLAIN:
+        type_, default = PLAIN[flag.form]
+        return kind.field, Annotated[type_, typer.Option(flag.name, help=flag.help, show_default=False)], default
+    return kind.field, Annotated[list[str], repeated(flag.name, flag.metavar, flag.help)], field(default_factory=list)
 
 
-def constraints(flags: Flags, schema: Schema, path: Path | None = None) -> Constraints:
-    """What the flags and the JSON file at `path` demand together, in the names and levels of `schema`.
+FILE = typer.Option("--constraints", help="Constraints as JSON; the flags below add to them.", show_default=False)
+_FROZEN, *_OTHERS = map(_field, KINDS.values())
+Flags: type[Any] = make_dataclass(
+    "Flags", [_FROZEN, ("file", Annotated[Path | None, FILE], None), *_OTHERS], frozen=True
+)
+"""The constraints of a command line: a file of them, and each kind as the words given for it."""
+
+
+def constraints(flags: Any, schema: Schema) -> Constraints:
+    """What `Flags` demand, those of their file and their words together, in the names and levels of `schema`.
 
     >>> import pandas as pd
     >>> from dicoflex.table.schema import Schema
@@ -65,15 +71,15 @@ def constraints(flags: Flags, schema: Schema, path: Path | None = None) -> Const
     """
     from dicoflex.constraints import Constraints
 
-    filed = Constraints() if path is None else Constraints.load(path)
-    said = _fields(flags, schema)
+    filed = Constraints() if flags.file is None else Constraints.load(flags.file)
+    said = _said(flags, schema)
     if flags.max_cost is not None and not flags.cost:
         said["cost"] = filed.cost  # a budget on the command line bounds what the file's changes cost
     return filed.merge(Constraints(**said))
 
 
-def _fields(flags: Flags, schema: Schema) -> dict[str, Any]:
-    """The flags as fields of `Constraints`, which checks them."""
+def _said(flags: Any, schema: Schema) -> dict[str, Any]:
+    """The words as fields of `Constraints`, which checks them."""
     return {
         kind.field: FORMS.get(kind.flag.form, _as_given)(getattr(flags, kind.field), kind.flag, schema)
         for kind in KINDS.values()

@@ -90,7 +90,10 @@ def learn_model(
     probabilities = None if black_box is None else agreed(black_box, rows.values, rows.labels, names)
     sure = None if probabilities is None else probabilities[np.arange(len(rows.labels)), rows.labels]
     table = Table(rows.encoding, rows.values, rows.labels, len(names), sure)
-    task = Task(table, plan.settings, masks, plan.seed, plan.device, plan.progress, black_box, probabilities)
+    task = Task(
+        table, plan.settings, masks, seed=plan.seed, device=plan.device, progress=plan.progress, black_box=black_box,
+        probabilities=probabilities,
+    )  # fmt: skip
     fitted = fit_judged(task) if plan.settings.generator.is_judged else fit_plain(task)
     coherence = learn_coherence(table, min_count=plan.settings.fit.min_count, seed=plan.seed)
     model = _certified(task, fitted, _model(task, fitted, coherence, rows, names))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 __all__ = ["Limits"]
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,6 +20,7 @@ from dicoflex.constraints import Constraints
 from dicoflex.limits import SLACK
 from dicoflex.limits.clauses import Clauses, holds
 from dicoflex.limits.compile import compile_features
+from dicoflex.limits.once import Arrays, Once
 from dicoflex.limits.reasons import reasons_of
 from dicoflex.runtime.columns import Columns
 from dicoflex.table.encoding import Encoding, Values
@@ -30,20 +32,22 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Limits(Columns):
-    """What the draws of some queries may be; the first six are arrays with one entry per query.
+    """What the draws of some queries may be; the first seven are arrays with one entry per query.
 
     low, high: between which a changed number lies (n, d); an empty stretch (low > high) where it can't change.
     states: which codes a changed level may have, all features' end to end (n, states); a number that may be missing has
     one code, for that. may_keep: where keeping is allowed (n, d). frozen: what can't change, by wish or for want of
-    other values (n, d). reasons: why a query has no answer, None where it may have one.
+    other values (n, d). reasons: why a query has no answer, None where it may have one. number: each query's in its
+    call.
     offset: feature j owns states offset[j] to offset[j + 1]. points: per feature the only values that a changed number
     may take, or None. banned: by feature the values that a number may not take, sorted, for those that have some.
     fixed, unit: cost of a change and per unit of it. most_changes, most_cost: how many may change, at what cost.
+    call: what was computed for the queries of the call so far; see `once`.
     """
 
     WHOLE = (
         "offset", "points", "banned", "fixed", "unit", "most_changes", "most_cost",
-        "constraints", "encoding", "clauses",
+        "constraints", "encoding", "clauses", "call",
     )  # fmt: skip
 
     low: Floats
@@ -52,6 +56,7 @@ class Limits(Columns):
     may_keep: Bools
     frozen: Bools
     reasons: NDArray[np.object_]
+    number: Ints
     offset: Ints
     points: tuple[Floats | None, ...]
     banned: dict[int, Floats]
@@ -62,6 +67,7 @@ class Limits(Columns):
     constraints: Constraints
     encoding: Encoding
     clauses: Clauses
+    call: Once
 
     @classmethod
     def build(cls, constraints: Constraints, encoding: Encoding, query: Values, frozen: Bools) -> Limits:
@@ -71,16 +77,25 @@ class Limits(Columns):
             **compile_features(constraints, schema, query)._asdict(),
             frozen=frozen,
             reasons=np.full(len(query), None, dtype=object),
+            number=np.arange(len(query)),
             most_changes=constraints.max_changes or len(schema),
             most_cost=np.inf if constraints.max_cost is None else float(constraints.max_cost),
             constraints=constraints,
             encoding=encoding,
             clauses=Clauses.build(constraints.parsed_rules, schema),
+            call=Once(len(query)),
         )
         price = loose.least_cost(query)
         # A feature without an allowed other value counts as frozen, so that the density is told so.
         limits = replace(loose, frozen=frozen | ~loose._has_other(query) | (price > loose.most_cost + SLACK))
         return replace(limits, reasons=reasons_of(limits, query, price))
+
+    def once(self, key: object, make: Callable[[Limits, Ints], Arrays]) -> Arrays:
+        """Arrays with one entry per query that `make` gives, each query's computed once in its call.
+
+        key: what they depend on besides, or None. make: takes the limits of some queries and their places among these.
+        """
+        return self.call.get(key, self.number, lambda places: make(self.take(places), places))
 
     @property
     def can_change(self) -> Bools:
@@ -188,6 +203,10 @@ class Limits(Columns):
 
     def domain(self, query: Values) -> tuple[Floats, Floats, Bools]:
         """Between which values each number of a draw lies, kept or changed, and where it may be missing."""
+        least, most, may_miss = self.once(None, lambda some, at: some._domain(query[at]))
+        return least, most, may_miss
+
+    def _domain(self, query: Values) -> Arrays:
         free = self.can_change
         kept = self.may_keep | ~free
         least = np.where(kept, query, np.inf)

@@ -6,20 +6,22 @@ __all__ = [
     "TABLE_ENDINGS",
     "check_folder",
     "ending_of",
+    "parquet_errors",
     "read",
     "read_as",
     "refuse_unnamed",
-    "with_parquet",
     "without",
     "write_parquet",
 ]
 
+import os
 import warnings
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dicoflex.errors import DataError, SettingError
+from dicoflex.errors import DataError, SettingError, UserError
 from dicoflex.runtime.whole_files import replacing
 
 if TYPE_CHECKING:
@@ -56,8 +58,8 @@ def read(path: Path, *, text: Collection[str] = (), levels: Mapping[str, Iterabl
     if not path.is_file():
         raise DataError(f"{path} is not there or is no file; check the path")
     if ending == ".parquet":
-        frame: pd.DataFrame = with_parquet(path, lambda: pd.read_parquet(path))
-        return frame
+        with parquet_errors(path):
+            return pd.read_parquet(path)
     try:
         return _read_csv(path, text=text, levels=levels or {})
     except pd.errors.ParserWarning:
@@ -89,13 +91,18 @@ def _read_csv(path: Path, *, text: Collection[str], levels: Mapping[str, Iterabl
         )
 
 
-def with_parquet(path: Path, action: Callable[[], Any]) -> Any:
-    """What `action` returns; a missing or failing pyarrow becomes an error with the remedy."""
+@contextmanager
+def parquet_errors(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn what pyarrow says of a missing or damaged file, or its own absence, into errors with a remedy."""
     try:
-        return action()
+        yield
     except ImportError:
         raise SettingError(f"{path}: Parquet needs pyarrow; pip install 'dicoflex[parquet]', or use .csv") from None
-    except (OSError, ValueError, TypeError) as error:
+    except UserError:
+        raise
+    except FileNotFoundError:
+        raise DataError(f"{path} is not there or is no file; check the path") from None
+    except (OSError, ValueError, TypeError, KeyError) as error:
         raise DataError(f"{path}: Parquet failed ({error}); check the file, or use .csv") from None
 
 
@@ -129,5 +136,5 @@ def check_folder(path: Path) -> None:
 
 def write_parquet(table: pd.DataFrame, path: Path) -> None:
     """Write a table with its index and dtypes; its column names become text."""
-    with replacing(path) as draft:
+    with parquet_errors(path), replacing(path) as draft:
         table.rename(columns=str).to_parquet(draft)

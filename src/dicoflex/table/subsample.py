@@ -11,8 +11,7 @@ __all__ = ["MOST_ROWS", "column_names", "count_rows", "sample_parquet", "stratif
 
 import io
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 
 from dicoflex.errors import DataError, SettingError, named
 from dicoflex.runtime.randomness import row_keys
+from dicoflex.table.files import parquet_errors
 from dicoflex.table.inference import MAX_LEVELS
 
 Ints = NDArray[np.int64]
@@ -51,13 +51,13 @@ def stratified(labels: Ints, *, most: int, seed: int, needed: Iterable[int] = ()
 
 def count_rows(path: str | os.PathLike[str]) -> int:
     """How many rows a Parquet file has, from its footer alone."""
-    with _reading(path):
+    with parquet_errors(path):
         return int(_open(path).metadata.num_rows)
 
 
 def column_names(path: str | os.PathLike[str]) -> list[str]:
     """The columns of a Parquet file, without those of a stored index, from its footer alone."""
-    with _reading(path):
+    with parquet_errors(path):
         schema = _open(path).schema_arrow
         index = set(_index_columns(schema))
         return [name for name in schema.names if name not in index]
@@ -85,7 +85,7 @@ def sample_parquet(
     """
     if isinstance(most_rows, bool) or not isinstance(most_rows, int | np.integer) or most_rows < 1:
         raise SettingError(f"most_rows must be a whole number of at least 1, got {most_rows!r}")
-    with _reading(path):
+    with parquet_errors(path):
         file = _open(path)
         names = _names(path, file.schema_arrow, label, columns)
         index = _index_columns(file.schema_arrow)
@@ -269,21 +269,6 @@ class _Shown:
 
 
 # -- Parquet ----------------------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def _reading(path: Any) -> Iterator[None]:
-    """Turn what pyarrow says of a missing or damaged file, or its own absence, into errors with a remedy."""
-    try:
-        yield
-    except ImportError:
-        raise SettingError(f"{path}: Parquet needs pyarrow; pip install 'dicoflex[parquet]', or use .csv") from None
-    except (DataError, SettingError):
-        raise
-    except FileNotFoundError:
-        raise DataError(f"{path} is not there or is no file; check the path") from None
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise DataError(f"{path}: Parquet failed ({error}); check the file, or use .csv") from None
 
 
 def _open(path: Any) -> Any:

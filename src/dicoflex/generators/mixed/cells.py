@@ -73,8 +73,10 @@ class Grid:
             digits.append(decimals)
         offset = np.cumsum([0, *map(len, cells)])
         low, high, count = (np.array(column) for column in zip(*chain.from_iterable(cells), strict=True))
-        order = np.arange(len(cells))
-        grid = cls(offset, low, high, count.astype(np.int64), np.array(steps), np.array(digits, dtype=np.int64), order)
+        grid = cls(
+            offset=offset, low=low, high=high, count=count.astype(np.int64), step=np.array(steps),
+            decimals=np.array(digits, dtype=np.int64), order=np.arange(len(cells)),
+        )  # fmt: skip
         number = np.array([feature.is_number for feature in encoding.schema.features])
         return replace(grid, order=np.lexsort((grid._spread(values), number)))
 

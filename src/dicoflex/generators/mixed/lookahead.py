@@ -30,6 +30,7 @@ from dicoflex.generators.mixed.cells import Grid
 from dicoflex.limits import SLACK
 from dicoflex.limits.clauses import BELOW, EQUAL, LEVELS, LINEAR, MISSING, UNEQUAL
 from dicoflex.limits.limits import Limits
+from dicoflex.limits.once import Arrays
 from dicoflex.runtime.compiled import compiled
 from dicoflex.table.encoding import Values
 
@@ -80,18 +81,21 @@ class Rules(NamedTuple):
 
 def bounds_of(grid: Grid, limits: Limits, query: Values, stuck: NDArray[np.bool_]) -> Bounds:
     """The limits by cells; `stuck` features can't change."""
-    must = ~limits.may_keep & ~stuck
-    price = np.where(must, limits.least_cost(query), 0.0)
+
+    def make(some: Limits, at: NDArray[np.int64]) -> Arrays:
+        return _of_queries(grid, some, query[at], stuck[at])
+
+    open_, needed, reserved, price = limits.once(grid, make)
     points, point_at = _end_to_end(limits.points)
     banned, banned_at = _end_to_end([limits.banned.get(j) for j in range(grid.n_features)])
     return Bounds(
         low=limits.low,
         high=limits.high,
-        open=_open(grid, limits),
+        open=open_,
         may_keep=limits.may_keep,
-        needed=_later(must, grid).astype(np.int64),
-        reserved=limits.reserved(query, grid.rank).astype(np.int64),
-        price=_later(price, grid),
+        needed=needed,
+        reserved=reserved,
+        price=price,
         points=points,
         point_at=point_at,
         pointed=np.array([p is not None for p in limits.points]),
@@ -103,6 +107,14 @@ def bounds_of(grid: Grid, limits: Limits, query: Values, stuck: NDArray[np.bool_
         most_changes=limits.most_changes,
         most_cost=limits.most_cost,
     )
+
+
+def _of_queries(grid: Grid, limits: Limits, query: Values, stuck: NDArray[np.bool_]) -> Arrays:
+    """Of each query `open`, `needed`, `reserved` and `price`."""
+    must = ~limits.may_keep & ~stuck
+    price = np.where(must, limits.least_cost(query), 0.0)
+    needed, reserved = _later(must, grid), limits.reserved(query, grid.rank)
+    return _open(grid, limits), needed.astype(np.int64), reserved.astype(np.int64), _later(price, grid)
 
 
 def _later(amounts: NDArray[Any], grid: Grid) -> NDArray[Any]:

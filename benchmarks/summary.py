@@ -6,8 +6,8 @@ __all__ = ["page"]
 
 from collections.abc import Mapping, Sequence
 
-from experiments.cells import Result
-from experiments.pages import Finding, head
+from benchmarks.cells import Result
+from benchmarks.pages import Finding, head
 
 SECTIONS = {
     "agree": ("Where we agree", "What the paper says holds in our runs as well."),

@@ -1,6 +1,6 @@
 """The paper's printed figures: read from its LaTeX source once, kept as JSON with the label of their table.
 
-python -m experiments.paper SOURCE.tex      reads the source and writes paper_figures.json
+python -m benchmarks.paper SOURCE.tex      reads the source and writes paper_figures.json
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from benchmarks.tables import TABLES
 from dicoflex.errors import DataError
 from dicoflex.runtime.whole_files import write_text
 
@@ -34,16 +35,7 @@ BY_MODEL = {
     "tab:moremask": SCORES[1:],
     "tab:mask_orig_comp": ("capital_gain", "capital_loss", "age", "race", "sex", "native_country"),
 }
-DATASETS = {
-    "Lending": "lending-club",
-    "Club": "lending-club",
-    "Adult": "adult",
-    "Bank": "bank",
-    "Default": "default",
-    "GMC": "gmc",
-    "German": "german",
-    "Credit": "german",
-}
+DATASETS = {word: name for name, table in TABLES.items() for word in table.printed}
 # Our methods and the names that the paper's tables give to what they reproduce.
 MODELS = {
     "maf (p=2.0)": "DiCoFlex (p=2.0)",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["BOTH", "Task", "choose", "prepare", "score_answers"]
+__all__ = ["BOTH", "Task", "choose", "cut", "load", "pose", "prepare", "score_answers"]
 
+import time
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
@@ -12,24 +13,34 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from baselines import Answers, Problem
-from black_boxes import perceptron
+from benchmarks.baselines.base import Answers, Now, Problem
+from benchmarks.black_boxes import BLACK_BOXES
+from benchmarks.cells import Cell, Size
+from benchmarks.tables import TWO_MOONS
 from dicoflex import datasets, metrics
 from dicoflex.datasets import Dataset
 from dicoflex.errors import DataError
-from experiments.cells import Cell, Size
 
 BOTH = "both"
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A table with its black box and its queries; targets take turns, so that a budget cuts both directions alike."""
+    """A table with its black box and its queries; targets take turns, so that a budget cuts both directions alike.
+
+    now: the clock that budgets of time go by.
+    """
 
     data: Dataset
     black_box: Any
     queries: pd.DataFrame
     targets: NDArray[Any]
+    now: Now = time.monotonic
+
+    @cached_property
+    def labels(self) -> NDArray[Any]:
+        """What the black box says of the training rows."""
+        return np.asarray(self.black_box.predict(self.data.X_train))
 
     @cached_property
     def reference(self) -> metrics.Reference:
@@ -39,7 +50,7 @@ class Task:
     @cached_property
     def problem(self) -> Problem:
         """The task as baselines see it."""
-        return Problem.of(self.black_box, self.data.X_train, self.data.schema)
+        return Problem.of(self.black_box, self.data.X_train, self.data.schema, now=self.now)
 
     def targets_of(self, frame: pd.DataFrame) -> NDArray[Any]:
         """The target of each answer."""
@@ -51,39 +62,65 @@ class Task:
             return np.zeros(0, dtype=bool)
         return np.asarray(self.black_box.predict(frame) == self.targets_of(frame))
 
+    def validity(self, frame: pd.DataFrame) -> float:
+        """The share of answers to which the black box gives the target."""
+        return float(self.is_valid(frame).mean()) if len(frame) else float("nan")
 
-def prepare(cell: Cell) -> Task:
-    """The task of a cell; the last ones stay in memory, since many cells share one."""
-    return _prepare(cell.table, cell.seed, cell.size)
+
+def prepare(cell: Cell, *, black_box: str = "perceptron", graded: bool = False) -> Task:
+    """The task of a cell; the last ones stay in memory, since many cells share one.
+
+    graded: whether the label is one of three grades, and so is the target.
+    """
+    return _prepare(cell.table, cell.seed, cell.size.rows, cell.size.queries, black_box, graded)
 
 
-@lru_cache(maxsize=2)
-def _prepare(table: str, seed: int, size: Size) -> Task:
-    data = _cut(_load(table), size)
-    black_box = perceptron(data, seed)
-    predicted = np.asarray(black_box.predict(data.X_test))
-    classes = np.asarray(black_box.classes_)
+@lru_cache(maxsize=4)
+def _prepare(table: str, seed: int, rows: int | None, queries: int, kind: str, graded: bool) -> Task:
+    data = load(table, rows)
+    return pose(_graded(data, seed) if graded else data, queries, seed=seed, black_box=kind)
+
+
+def pose(data: Dataset, queries: int, *, seed: int, black_box: str = "perceptron") -> Task:
+    """The task of a table: a black box that learned from it, and so many test rows of each class that it predicts."""
+    judge = BLACK_BOXES[black_box](data, seed)
+    predicted, classes = np.asarray(judge.predict(data.X_test)), np.asarray(judge.classes_)
     rng = np.random.default_rng(seed)
-    picked = [_pick(rng, np.flatnonzero(predicted == label), size.queries) for label in classes]
-    turns = [index[i] for i in range(size.queries) for index in picked if i < len(index)]
-    targets = classes[(np.searchsorted(classes, predicted[turns]) + 1) % len(classes)]
-    return Task(data, black_box, data.X_test.iloc[turns].reset_index(drop=True), targets)
+    picked = [_pick(rng, np.flatnonzero(predicted == label), queries) for label in classes]
+    index = np.concatenate(picked)
+    # With two classes the next one is the other; with more, any of the others.
+    further = rng.integers(1, len(classes), len(index))
+    targets = classes[(np.searchsorted(classes, predicted[index]) + further) % len(classes)]
+    turns = np.argsort(np.concatenate([np.arange(len(part)) for part in picked]), kind="stable")
+    return Task(data, judge, data.X_test.iloc[index[turns]].reset_index(drop=True), targets[turns])
 
 
-def _load(table: str) -> Dataset:
-    """The authors' split of a table; Adult without their files, and German, come as they ship."""
-    if table == "two-moons":
-        return datasets.two_moons()
-    try:
-        return datasets.load(table, split="paper")
-    except DataError:
-        return datasets.load(table)
+def load(table: str, rows: int | None = None) -> Dataset:
+    """The authors' split of a table, cut to `rows`; Adult without their files, and German, come as they ship."""
+    if table == TWO_MOONS:
+        data = datasets.two_moons()
+    else:
+        try:
+            data = datasets.load(table, split="paper")
+        except DataError:
+            data = datasets.load(table)
+    return data if rows is None else cut(data, rows)
 
 
-def _cut(data: Dataset, size: Size) -> Dataset:
-    if size.rows is None:
-        return data
-    return replace(data, X_train=data.X_train.head(size.rows), y_train=data.y_train.head(size.rows))
+def cut(data: Dataset, rows: int) -> Dataset:
+    """The table with its first training rows alone."""
+    return replace(data, X_train=data.X_train.head(rows), y_train=data.y_train.head(rows))
+
+
+def _graded(data: Dataset, seed: int) -> Dataset:
+    """The table with three grades as its label: how likely boosted trees find the positive class."""
+
+    def grades(frame: pd.DataFrame) -> pd.Series:
+        likely = judge.predict_proba(frame)[:, list(judge.classes_).index(data.positive)]
+        return pd.Series(np.select([likely < 0.1, likely < 0.5], ["low", "middle"], "high"), frame.index)
+
+    judge = BLACK_BOXES["boosting"](data, seed)
+    return replace(data, y_train=grades(data.X_train), y_test=grades(data.X_test))
 
 
 def _pick(rng: np.random.Generator, index: NDArray[np.intp], n: int) -> NDArray[np.intp]:

@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
-__all__ = ["EXPONENTS", "METHODS", "MULTI", "OURS", "Ask", "explainer", "fit", "soft_draws"]
+__all__ = [
+    "EXPONENTS",
+    "METHODS",
+    "MULTI",
+    "OURS",
+    "QUICK_MIXED",
+    "Ask",
+    "confident",
+    "explainer",
+    "fit",
+    "is_cut",
+    "model_file",
+    "soft_draws",
+    "supported",
+]
 
 import hashlib
 import json
@@ -16,11 +30,13 @@ import pandas as pd
 import torch
 from numpy.typing import NDArray
 
-import dicoflex
-from baselines import BASELINES, Answers
+from benchmarks.baselines import BASELINES
+from benchmarks.baselines.base import Answers, Clock
+from benchmarks.cells import Cell
+from benchmarks.sources import digest
+from benchmarks.tasks import Task
 from dicoflex import DiCoFlex
-from experiments.cells import Cell
-from experiments.tasks import Task
+from dicoflex import load as load_model
 
 Ask = Callable[..., Answers]
 """From queries, targets, n and seconds to answers."""
@@ -38,42 +54,65 @@ OURS: dict[str, tuple[str, float, float | None]] = {
 }
 MULTI = (*OURS, *(name for name, method in BASELINES.items() if method.many))
 METHODS = (*MULTI, *(name for name, method in BASELINES.items() if not method.many))
+# A few steps, however long they take: what comes of them is the same on every machine.
 QUICK_MIXED: dict[str, Any] = {
     "training": {"epochs": 1, "min_steps": 60},
-    "fit_config": {"passes": 1, "own_draws": 2000},
+    "fit_config": {"passes": 1, "rounds": 0},
     "generator_config": {"hidden": 48, "head": 16},
+    "max_seconds": None,
 }
 
 
 def fit(cell: Cell, task: Task, models: Path) -> tuple[Ask, dict[str, Any]]:
     """A method ready to be asked, and facts about its fit: seconds, and whether time ran out."""
-    budget = cell.size.learning
     if cell.method in OURS:
         generator, p, sure = OURS[cell.method]
         model = explainer(cell, task, models, generator)
-        facts = {"fit_seconds": model.report_["seconds"], "fit_cut": "used up" in model.report_["training_ended"]}
-        return _ours(model, p=p, seed=cell.seed, sure=sure), facts
-    started = time.perf_counter()
-    method = BASELINES[cell.method]().fit(task.problem, seed=cell.seed, seconds=budget)
-    took = time.perf_counter() - started
-    return method.answer, {"fit_seconds": took, "fit_cut": took >= budget}
+        return _ours(model, p=p, seed=cell.seed, sure=sure), {
+            "fit_seconds": model.report_["seconds"],
+            "fit_cut": is_cut(model),
+        }
+    clock = Clock(cell.size.learning, task.now)
+    method = BASELINES[cell.method]().fit(task.problem, seed=cell.seed, seconds=cell.size.learning)
+    return method.answer, {"fit_seconds": clock.elapsed, "fit_cut": clock.is_out}
 
 
-def explainer(cell: Cell, task: Task, models: Path, generator: str, **overrides: Any) -> DiCoFlex:
-    """The fitted explainer of a cell, from its file in the folder `models` where it is there."""
+def explainer(cell: Cell, task: Task, models: Path, generator: str, **given: Any) -> DiCoFlex:
+    """The fitted explainer of a cell; see `model_file`."""
+    return load_model(model_file(cell, task, models, generator, **given))
+
+
+def model_file(
+    cell: Cell,
+    task: Task,
+    models: Path,
+    generator: str,
+    *,
+    variant: str = "",
+    judged: bool | None = None,
+    **overrides: Any,
+) -> Path:
+    """The file of the fitted explainer of a cell, which is made in the folder `models` unless it is there.
+
+    variant: a name for what is special about the task. judged: whether `fit` may ask the black box; None is for the
+    default generator, and not for the paper's, which learn from labels alone. overrides: settings of `DiCoFlex`.
+    """
+    judged = generator == "mixed" if judged is None else judged
     facts = {"table": cell.table, "seed": cell.seed, "rows": cell.size.rows, "quick": cell.size.quick}
-    facts |= {"learning": cell.size.learning, "generator": generator, "version": dicoflex.__version__}
-    text = json.dumps(facts | {"overrides": overrides}, sort_keys=True)
+    facts |= {"learning": cell.size.learning, "generator": generator, "variant": variant, "judged": judged}
+    text = json.dumps(facts | {"source": digest((__name__,), whole=True), "overrides": overrides}, sort_keys=True)
     path = models / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.dicoflex"
-    if path.exists():
-        return dicoflex.load(path)
-    model = _build(cell, task, generator, overrides)
-    labels = np.asarray(task.black_box.predict(task.data.X_train))
-    # The paper's densities learn from labels alone.
-    model.fit(task.data.X_train, labels, predict_proba=task.black_box.predict_proba if generator == "mixed" else None)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    model.save(path)
-    return model
+    if not path.exists():
+        model = _build(cell, task, generator, overrides)
+        model.fit(task.data.X_train, task.labels, predict_proba=task.black_box.predict_proba if judged else None)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        model.save(path)
+    return path
+
+
+def is_cut(model: DiCoFlex) -> bool:
+    """Whether the training ended because its time was up."""
+    return "used up" in model.report_["training_ended"]
 
 
 def _build(cell: Cell, task: Task, generator: str, overrides: dict[str, Any]) -> DiCoFlex:
@@ -88,12 +127,11 @@ def _build(cell: Cell, task: Task, generator: str, overrides: dict[str, Any]) ->
 def _ours(model: DiCoFlex, *, p: float, seed: int, sure: float | None) -> Ask:
     # The paper's flow is measured as it draws; the stand-in's filter is not part of it.
     settings: dict[str, Any] = {"p": p, "random_state": seed, "filter": model.model_.generator.name == "mixed"}
-    highest = dict(zip(model.classes_.tolist(), model.conditions_.highest.tolist(), strict=True))
 
     def ask(queries: pd.DataFrame, targets: Any, *, n: int = 1, seconds: float | None = None) -> Answers:  # noqa: ARG001
         started = time.perf_counter()
         if sure is not None:
-            frame = _confident(model, queries, np.asarray(targets), sure, highest, n=n, **settings)
+            frame = confident(model, queries, np.asarray(targets), sure, n=n, **settings)
         else:
             frame = model.sample(queries, target=targets, n=n, **settings)
         return Answers(frame, time.perf_counter() - started, np.ones(len(queries), dtype=bool))
@@ -101,20 +139,22 @@ def _ours(model: DiCoFlex, *, p: float, seed: int, sure: float | None) -> Ask:
     return ask
 
 
-def _confident(
-    model: DiCoFlex,
-    queries: pd.DataFrame,
-    targets: NDArray[Any],
-    sure: float,
-    highest: dict[Any, float],
-    **settings: Any,
+def confident(
+    model: DiCoFlex, queries: pd.DataFrame, targets: NDArray[Any], sure: float, **settings: Any
 ) -> pd.DataFrame:
     """Draws at confidence `sure`, or the highest that the target's training rows support where that is less."""
-    parts = []
-    for label in np.unique(targets):
-        confidence = float(np.floor(min(sure, highest[label]) * 1e4) / 1e4)
-        parts.append(model.sample(queries[targets == label], target=label, confidence=confidence, **settings))
+    asked = supported(model, sure)
+    parts = [
+        model.sample(queries[targets == label], target=label, confidence=asked[label], **settings)
+        for label in np.unique(targets)
+    ]
     return pd.concat(parts).sort_index()
+
+
+def supported(model: DiCoFlex, sure: float) -> dict[Any, float]:
+    """Per class, `sure` or the highest confidence that its training rows support where that is less."""
+    highest = zip(model.classes_.tolist(), model.model_.confidence.highest.tolist(), strict=True)
+    return {label: float(np.floor(min(sure, most) * 1e4) / 1e4) for label, most in highest}
 
 
 def soft_draws(

@@ -1,8 +1,8 @@
-"""Cells: one measurement each, named by a hash of its settings, kept in a cache so that a stopped run goes on."""
+"""Cells: one measurement each, named by its settings and source, kept in a cache so that a stopped run goes on."""
 
 from __future__ import annotations
 
-__all__ = ["FULL", "QUICK", "Cell", "Measure", "Options", "Result", "Size", "merged", "run", "tidy"]
+__all__ = ["FULL", "QUICK", "Cell", "Measure", "Result", "Size", "measured", "merged", "run", "tidy"]
 
 import hashlib
 import json
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dicoflex import __version__
+from benchmarks.sources import UNKNOWN, commit, source_of
 from dicoflex.runtime.progress import Progress
 from dicoflex.runtime.whole_files import write_text
 
@@ -28,26 +28,29 @@ class Size:
     """How much work a cell may do.
 
     rows: training rows, None for all. queries: test rows of each predicted class. candidates: answers asked for;
-    kept: of the valid ones, so many are scored. learning, answering: the seconds that a method gets for each.
-    quick: whether trainings are cut to a few steps as well.
+    kept: of the valid ones, so many are scored. learning, answering: the seconds that a method gets for each, None for
+    as long as it takes. quick: whether trainings are cut to a few steps as well.
     """
 
     rows: int | None = None
     queries: int = 100
     candidates: int = 100
     kept: int = 10
-    learning: float = 120.0
-    answering: float = 45.0
+    learning: float | None = 120.0
+    answering: float | None = 45.0
     quick: bool = False
 
 
 FULL = Size()
-QUICK = Size(rows=600, queries=6, candidates=20, kept=5, learning=2.0, answering=2.0, quick=True)
+QUICK = Size(rows=1500, queries=6, candidates=20, kept=5, learning=0.5, answering=0.5, quick=True)
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One measurement: what is measured, on which table, of which method, with which seed and settings."""
+    """One measurement: what is measured, on which table, of which method, with which seed and settings.
+
+    settings: what else tells cells of this kind apart; single values are shown, tuples of them are not.
+    """
 
     kind: str
     table: str
@@ -56,49 +59,38 @@ class Cell:
     size: Size = FULL
     settings: tuple[tuple[str, Any], ...] = ()
 
-    @property
-    def key(self) -> str:
-        """The cell's name in the cache; another version of the package is another cell."""
-        text = json.dumps(asdict(self) | {"version": __version__}, sort_keys=True)
+    def key(self, source: str) -> str:
+        """The cell's name in the cache; with another state of the source that it depends on it is another cell."""
+        text = json.dumps(asdict(self) | {"source": source}, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def __str__(self) -> str:
-        more = "".join(f", {name} {value}" for name, value in self.settings)
-        return f"{self.kind}: {self.table}, {self.method}{more}, seed {self.seed}"
+        more = [f"{name} {value}" for name, value in self.settings if not isinstance(value, tuple)]
+        return f"{self.kind}: {', '.join(filter(None, [self.table, self.method, *more]))}, seed {self.seed}"
+
+    def setting(self, name: str) -> Any:
+        """One of the settings."""
+        return dict(self.settings)[name]
 
     @classmethod
     def of(cls, stored: dict[str, Any]) -> Cell:
         """The cell that was stored as a dict."""
-        settings = tuple((name, value) for name, value in stored["settings"])
-        return cls(**stored | {"size": Size(**stored["size"]), "settings": settings})
+        return cls(**stored | {"size": Size(**stored["size"]), "settings": _as_tuples(stored["settings"])})
 
 
-@dataclass(frozen=True)
-class Options:
-    """What a run was asked for; None leaves the choice to the experiment."""
-
-    tables: tuple[str, ...] | None = None
-    methods: tuple[str, ...] | None = None
-    seeds: tuple[int, ...] = (0,)
-    size: Size = FULL
-
-    def pick_tables(self, known: Sequence[str]) -> list[str]:
-        """The tables of `known` that were asked for."""
-        return [name for name in known if self.tables is None or name in self.tables]
-
-    def pick_methods(self, known: Sequence[str], *, quick: Sequence[str]) -> list[str]:
-        """The methods of `known` that were asked for; in a quick run, those of `quick` if none was."""
-        wanted = self.methods or (tuple(quick) if self.size.quick else tuple(known))
-        return [name for name in known if name in wanted]
+def _as_tuples(value: Any) -> Any:
+    """JSON has lists alone; a cell is hashable."""
+    return tuple(_as_tuples(part) for part in value) if isinstance(value, list | tuple) else value
 
 
 @dataclass(frozen=True)
 class Result:
-    """What came of a cell: its figures, or why there are none."""
+    """What came of a cell: its figures, or why there are none; and the commit that it was measured at."""
 
     cell: Cell
     figures: dict[str, Any] = field(default_factory=dict)
     failed: str = ""
+    commit: str = UNKNOWN
 
     def stored(self) -> dict[str, Any]:
         """The result as plain data."""
@@ -107,7 +99,7 @@ class Result:
     @classmethod
     def of(cls, stored: dict[str, Any]) -> Result:
         """The result that was stored as plain data."""
-        return cls(Cell.of(stored["cell"]), stored["figures"], stored["failed"])
+        return cls(**stored | {"cell": Cell.of(stored["cell"])})
 
 
 Measure = Callable[[Cell, Path], dict[str, Any]]
@@ -120,10 +112,11 @@ def run(cells: Sequence[Cell], measure: Measure, cache: Path) -> list[Result]:
     A cell that fails is left out with its reason and is not cached: one method can't stop the others.
     """
     cache.mkdir(parents=True, exist_ok=True)
+    paths = [cache / f"{cell.key(source_of(cell.method, measure))}.json" for cell in cells]
     results = []
     with Progress().stage("bench", len(cells)) as advance:
-        for cell in cells:
-            results.append(_result(cell, measure, cache / f"{cell.key}.json"))
+        for cell, path in zip(cells, paths, strict=True):
+            results.append(_result(cell, measure, path))
             advance(1, str(cell))
     return results
 
@@ -134,7 +127,7 @@ def _result(cell: Cell, measure: Measure, path: Path) -> Result:
     print(f"{cell} …", flush=True)
     started = time.perf_counter()
     try:
-        result = Result(cell, tidy(measure(cell, path.parent / MODELS)))
+        result = Result(cell, tidy(measure(cell, path.parent / MODELS)), commit=commit())
     except Exception as error:
         print(f"  left out: {type(error).__name__}: {error}", flush=True)
         return Result(cell, failed=f"{type(error).__name__}: {error}")
@@ -162,12 +155,16 @@ def tidy(value: Any) -> Any:
     return value
 
 
+def measured(results: Sequence[Result]) -> list[Result]:
+    """The results that have figures."""
+    return [result for result in results if not result.failed]
+
+
 def merged(results: Sequence[Result]) -> list[Result]:
     """One result per setting: figures that are numbers averaged over the seeds, failed cells left out."""
     groups: dict[Cell, list[Result]] = {}
-    for result in results:
-        if not result.failed:
-            groups.setdefault(replace(result.cell, seed=0), []).append(result)
+    for result in measured(results):
+        groups.setdefault(replace(result.cell, seed=0), []).append(result)
     return [Result(cell, _average([r.figures for r in group])) for cell, group in groups.items()]
 
 

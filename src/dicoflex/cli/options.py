@@ -1,0 +1,76 @@
+"""Options that several commands take, and groups of options that a command takes as one argument."""
+
+from __future__ import annotations
+
+__all__ = ["Drop", "ModelFile", "Rows", "Seed", "repeated", "spread"]
+
+from collections.abc import Callable
+from dataclasses import MISSING, Field, fields
+from functools import wraps
+from inspect import Parameter, signature
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+Command = Callable[..., None]
+
+
+def repeated(flag: str, metavar: str | None, help: str) -> Any:
+    """An option that may be given several times."""
+    return typer.Option(flag, metavar=metavar, help=f"{help} May be repeated.", show_default=False)
+
+
+Rows = Annotated[Path, typer.Argument(help="Table of rows: .csv, .csv.gz or .parquet.", show_default=False)]
+ModelFile = Annotated[Path, typer.Argument(help="Model file written by 'fit' or save().", show_default=False)]
+Drop = Annotated[list[str], repeated("--drop", "NAMES", "Columns to leave out: id,name.")]
+Seed = Annotated[int | None, typer.Option(help="The same seed gives the same result.", show_default=False)]
+
+
+def spread(**groups: type[Any]) -> Callable[[Command], Command]:
+    """A command whose arguments named here are dataclasses: on the command line their fields are options of its own.
+
+    >>> from dataclasses import dataclass
+    >>> @dataclass
+    ... class Where:
+    ...     folder: Annotated[str, typer.Option(help="Where to look.")] = "here"
+    >>> @spread(where=Where)
+    ... def look(name: str, where: Where) -> None:
+    ...     print(name, where)
+    >>> list(signature(look).parameters)
+    ['name', 'folder']
+    >>> look(name="x", folder="there")
+    x Where(folder='there')
+    """
+
+    def decorate(command: Command) -> Command:
+        @wraps(command)
+        def run(**given: Any) -> None:
+            made = {name: group(**{f.name: given.pop(f.name) for f in fields(group)}) for name, group in groups.items()}
+            command(**given, **made)
+
+        own = signature(command, eval_str=True)
+        taken = [p for one in own.parameters.values() for p in _parameters(one, groups)]
+        # What reads a command's options looks for them here.
+        run.__signature__ = own.replace(parameters=taken)  # type: ignore[attr-defined]
+        run.__annotations__ = {p.name: p.annotation for p in taken}
+        return run
+
+    return decorate
+
+
+def _parameters(one: Parameter, groups: dict[str, type[Any]]) -> list[Parameter]:
+    """A parameter of a command, or those that the fields of its dataclass make."""
+    if one.name not in groups:
+        return [one.replace(kind=Parameter.KEYWORD_ONLY)]
+    group = groups[one.name]
+    hints = get_type_hints(group, include_extras=True)
+    return [
+        Parameter(f.name, Parameter.KEYWORD_ONLY, default=_default(f), annotation=hints[f.name]) for f in fields(group)
+    ]
+
+
+def _default(field: Field[Any]) -> Any:
+    if field.default_factory is not MISSING:
+        return field.default_factory()
+    return Parameter.empty if field.default is MISSING else field.default

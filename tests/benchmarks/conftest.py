@@ -1,0 +1,70 @@
+"""A quick run of everything, made once for all tests."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from benchmarks import cells, command
+from benchmarks.cells import Result
+from benchmarks.experiments import scale, speed
+from benchmarks.experiments.speed.ground import Amount
+from benchmarks.registry import EXPERIMENTS
+from dicoflex.learning.stand_in import Forest, Perceptron
+
+# Less than a quick run: stand-ins learn less, speed asks the models of the others, and nothing needs a fresh process.
+LESS: list[tuple[Any, str, Any]] = [
+    (Perceptron, "STEPS", 300),
+    (Forest, "ROUNDS", 10),
+    (speed.measuring, "QUICK", cells.QUICK),
+    (speed.measuring, "LITTLE", Amount(repeats=1, anchors=20, calls=5, dice_queries=1, many=50)),
+    (speed.ground, "QUICK_MIXED", {}),
+    (speed.startup, "fresh", lambda _command: lambda _turn: 1),
+    (speed.throughput, "apart", lambda function, *given: function(*given)),
+    (scale.measuring, "apart", lambda function, *given: function(*given)),
+]
+
+
+def run(folder: Path, *given: str, out: Path | None = None) -> None:
+    """Run some experiments quickly, with the cache of `folder`."""
+    with ExitStack() as stack:
+        for owner, name, value in LESS:
+            stack.enter_context(mock.patch.object(owner, name, value))
+        command.main([*given, "--quick", "--out", str(out or folder / "out"), "--cache", str(folder / "cache")])
+
+
+@pytest.fixture(scope="session")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a quick run of every experiment: pages in `out`, cells and models in `cache`."""
+    folder = tmp_path_factory.mktemp("benchmarks")
+    run(folder, *EXPERIMENTS)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def rerun(ran: Path) -> Callable[..., None]:
+    """Run some experiments again, with options, where the quick run was."""
+    return lambda *given, **where: run(ran, *given, **where)
+
+
+@pytest.fixture(scope="session")
+def stored(ran: Path) -> Callable[..., list[Result]]:
+    """The results of an experiment, from the quick run or from another folder."""
+
+    def get(name: str, folder: Path | None = None) -> list[Result]:
+        text = ((folder or ran / "out") / f"{name}.json").read_text(encoding="utf-8")
+        return [Result.of(result) for result in json.loads(text)["results"]]
+
+    return get
+
+
+@pytest.fixture(scope="session")
+def page(ran: Path) -> Callable[[str], str]:
+    """The page of an experiment."""
+    return lambda name: (ran / "out" / f"{name}.md").read_text(encoding="utf-8")
