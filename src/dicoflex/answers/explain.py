@@ -19,9 +19,8 @@ from dicoflex.answers.counterfactuals import Counterfactuals
 from dicoflex.answers.draws import Draws, Terms, draw
 from dicoflex.answers.numbering import index_of
 from dicoflex.answers.query import Query
-from dicoflex.answers.selection import ranges_of
 from dicoflex.answers.shortfall import shortfall, why_none
-from dicoflex.answers.ways import choose, ways_of
+from dicoflex.answers.ways import choose, ranges_of, ways_of
 from dicoflex.errors import QueryError
 from dicoflex.generators.base import Context
 from dicoflex.model import Model
