@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any
 from unittest import mock
 
@@ -21,7 +21,7 @@ import pytest
 
 from dicoflex import DiCoFlex
 from dicoflex.generators import GENERATORS
-from dicoflex.learning import certifying, row_density, stand_in
+from dicoflex.learning import stand_in
 
 CLASSES = ["no", "yes"]
 QUICK = {"training": {"min_steps": 0, "epochs": 2}, "fit_config": {"passes": 2, "rounds": 0}, "random_state": 0}
@@ -65,10 +65,7 @@ def predict(frame: pd.DataFrame) -> np.ndarray:
 @contextmanager
 def small_stand_in(steps: int = 60, rounds: int = 10) -> Iterator[None]:
     """Stand-ins that are learned in a moment; most tests don't need good ones."""
-    small = {stand_in: {"STEPS": steps, "ROUNDS": rounds}, row_density: {"LEAST_STEPS": 30}, certifying: {"ROWS": 9}}
-    with ExitStack() as stack:
-        for module, numbers in small.items():
-            stack.enter_context(mock.patch.multiple(module, **numbers))
+    with mock.patch.object(stand_in, "STEPS", steps), mock.patch.object(stand_in, "ROUNDS", rounds):
         yield
 
 

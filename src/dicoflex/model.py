@@ -52,8 +52,9 @@ class Model:
 
     encoding: the table's features and how frames become values. classes: the sorted labels. generator: the density.
     stand_in: the small copy of the black box. confidence: what can be asked for, per class. exponents: the trained p.
-    has_confidence: whether a confidence can be asked for. training_keys: sorted hashes of the training rows. coherence:
-    what goes together in the table. certificate: what held-out rows taught. report: what `fit` found out, for JSON.
+    has_confidence: whether a confidence can be asked for. training_keys: sorted hashes of the training rows. report:
+    what `fit` found out, for JSON. coherence, certificate: what goes together in the table and what held-out rows
+    taught, where answers are to be refined.
     """
 
     encoding: Encoding
@@ -64,9 +65,9 @@ class Model:
     exponents: tuple[float, ...]
     has_confidence: bool
     training_keys: NDArray[np.uint64]
-    coherence: Coherence
-    certificate: Certificate
     report: dict[str, Any]
+    coherence: Coherence | None = None
+    certificate: Certificate | None = None
 
     @property
     def schema(self) -> Schema:
@@ -81,6 +82,7 @@ class Model:
     @cached_property
     def judges(self) -> Judges:
         """All that judges a row, laid out for the refinement."""
+        assert self.coherence is not None
         return Judges.of(self.encoding, self.stand_in, self.coherence)
 
     @cached_property
@@ -108,16 +110,16 @@ class Model:
             "exponents": list(self.exponents),
             "has_confidence": self.has_confidence,
             "stand_in": self.stand_in.kind,
-            "dependencies": self.coherence.facts(),
-            "judge": self.certificate.judge,
             "report": self.report,
         }
         arrays = {f"generator.{k}": v for k, v in self.generator.state().items()}
         arrays |= {f"stand_in.{k}": v for k, v in self.stand_in.arrays().items()}
         arrays |= {f"confidence.{theirs}": getattr(self.confidence, ours) for ours, theirs in CONFIDENCE_ARRAYS.items()}
-        arrays |= {f"coherence.{k}": v for k, v in self.coherence.arrays().items()}
-        arrays |= {f"certificate.{k}": v for k, v in self.certificate.arrays().items()}
         arrays["known"] = self.training_keys
+        if self.coherence is not None and self.certificate is not None:
+            header |= {"dependencies": self.coherence.facts(), "judge": self.certificate.judge}
+            arrays |= {f"coherence.{k}": v for k, v in self.coherence.arrays().items()}
+            arrays |= {f"certificate.{k}": v for k, v in self.certificate.arrays().items()}
         return header, arrays
 
     @classmethod
@@ -156,12 +158,19 @@ class Model:
             exponents=exponents,
             has_confidence=header["has_confidence"],
             training_keys=arrays["known"],
-            coherence=Coherence.restore(
-                encoding.schema, len(names), header["dependencies"], _under("coherence", arrays)
-            ),
-            certificate=Certificate.restore(len(names), header["judge"], _under("certificate", arrays)),
             report=dict(header["report"]),
+            **_refinement(encoding.schema, len(names), header, arrays),
         )
+
+
+def _refinement(schema: Schema, n_classes: int, header: dict[str, Any], arrays: Arrays) -> dict[str, Any]:
+    """What answers are refined by, where a file has it."""
+    if "dependencies" not in header:
+        return {}
+    return {
+        "coherence": Coherence.restore(schema, n_classes, header["dependencies"], _under("coherence", arrays)),
+        "certificate": Certificate.restore(n_classes, header["judge"], _under("certificate", arrays)),
+    }
 
 
 def classes_of(names: Sequence[Any]) -> NDArray[Any]:

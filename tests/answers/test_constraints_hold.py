@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from dicoflex import Constraints, DiCoFlex, Schema
-from dicoflex.answers import candidates
+from dicoflex.answers import explain as answering
 from dicoflex.answers.verification import verify
 from dicoflex.errors import ConstraintError, QueryError
 from dicoflex.generators import GENERATORS
@@ -42,7 +42,7 @@ Get = Callable[[str, str], tuple[DiCoFlex, pd.DataFrame, pd.DataFrame]]
 @pytest.fixture(autouse=True, scope="module")
 def few_candidates() -> Iterator[None]:
     """`explain` chooses from fewer, as densities that were hardly trained take many rounds for each."""
-    with mock.patch.object(candidates, "DRAWS", 16):
+    with mock.patch.object(answering, "CANDIDATES", 16):
         yield
 
 

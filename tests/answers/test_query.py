@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 from dicoflex import Constraints, DiCoFlex, Schema, load
-from dicoflex.answers import candidates
+from dicoflex.answers import explain as ask
 from dicoflex.answers.numbering import index_of, numbers_within
 from dicoflex.answers.query import bound_by, exponent, limited
 from dicoflex.constraints import delta, per_unit
@@ -35,7 +35,7 @@ def wish(schema: Schema, frozen: Any, constraints: Any) -> Constraints:
 
 @pytest.fixture(autouse=True, scope="module")
 def few_candidates() -> Iterator[None]:
-    with mock.patch.object(candidates, "DRAWS", 24):
+    with mock.patch.object(ask, "CANDIDATES", 24):
         yield
 
 

@@ -8,7 +8,7 @@ from unittest import mock
 import pytest
 
 from dicoflex import DiCoFlex, load
-from dicoflex.answers import candidates
+from dicoflex.answers import explain as ask
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -19,7 +19,7 @@ def threads(one_thread: None) -> None:
 @pytest.fixture(autouse=True, scope="module")
 def few_candidates() -> Iterator[None]:
     """`explain` chooses from fewer, as densities that were hardly trained take many rounds for each."""
-    with mock.patch.object(candidates, "DRAWS", 24):
+    with mock.patch.object(ask, "CANDIDATES", 24):
         yield
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Candidates", "as_drawn", "candidates", "merits_of", "wanted_of"]
+__all__ = ["FAR", "Candidates", "as_drawn", "candidates", "coherence_of", "merits_of", "wanted_of"]
 
 from dataclasses import dataclass, replace
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dicoflex.answers.draws import Draws, Terms, draw, repeats
 from dicoflex.answers.query import Query
 from dicoflex.answers.ways import Merits, ways_of
+from dicoflex.coherence import Coherence
 from dicoflex.model import Model
 from dicoflex.refinement import Wanted, refine
 from dicoflex.runtime.columns import Columns
@@ -49,15 +50,27 @@ class Candidates(Columns):
         return self.take(~repeats(self.key, self.query))
 
 
+def coherence_of(model: Model) -> Coherence:
+    """What goes together in the model's table; refinement is asked for only where that was learned."""
+    assert model.coherence is not None
+    return model.coherence
+
+
+def margins_of(model: Model) -> Floats:
+    """How much surer than asked for the stand-in must be, per class and region."""
+    assert model.certificate is not None
+    return model.certificate.margin
+
+
 def wanted_of(model: Model, query: Query) -> Wanted:
     """What an answer must be, per query: surer than asked for by a margin, and not too rare where that is asked."""
     request, target = query.request, query.context.target
     sure = query.context.confidence if model.has_confidence else np.maximum(query.context.confidence, 0.5)
-    margin = model.certificate.margin[target, 0]
+    margin = margins_of(model)[target, 0]
     log_density = weakest = np.full(len(target), -np.inf)
     if request.coherent and request.plausible > 0:
-        log_density = model.coherence.density.floors(request.plausible)[0][target]
-        weakest = model.coherence.density.floors(min(WEAK, request.plausible))[1][target]
+        log_density = coherence_of(model).density.floors(request.plausible)[0][target]
+        weakest = coherence_of(model).density.floors(min(WEAK, request.plausible))[1][target]
     return Wanted(target, np.minimum(sure + margin, np.maximum(sure, TOP)), log_density, weakest)
 
 
@@ -68,8 +81,7 @@ def candidates(model: Model, query: Query, which: Ints, terms: Terms, again: int
     parts: list[Candidates] = []
     for round_number in range(ROUNDS):
         drawn = _draws(model, query, which, frozen, terms, again * ROUNDS + round_number)
-        make = _refined if query.request.refine else _unrefined
-        parts.append(make(model, query, drawn, wanted, frozen))
+        parts.append(_refined(model, query, drawn, wanted, frozen))
         found = Candidates.join(parts).without_repeats()
         which = _short(query, found, which, n, first=round_number == 0)
         if len(which) == 0 or round_number == ROUNDS - 1:
@@ -105,18 +117,6 @@ def _refined(
     return rows.take(_fine(model, query, rows, wanted))
 
 
-def _unrefined(
-    model: Model, query: Query, draws: Draws, wanted: Wanted, frozen: NDArray[np.bool_]  # noqa: ARG001
-) -> Candidates:  # fmt: skip
-    """The draws as they are; where coherence is asked for, without those that are not coherent or too rare."""
-    rows = _judged(model, query, draws.values, draws.query)
-    if query.request.coherent:
-        own = query.context.query[rows.query]
-        fine = (rows.row_density >= wanted.log_density[rows.query]) & (rows.weakest >= wanted.weakest[rows.query])
-        rows = rows.take(fine & ~model.coherence.broken(rows.values, own))
-    return rows
-
-
 def as_drawn(model: Model, query: Query, rows: Candidates) -> Candidates:
     """The rows as they were drawn, where they were refined since."""
     moved = differ(rows.values, rows.drawn).any(axis=1)
@@ -126,7 +126,7 @@ def as_drawn(model: Model, query: Query, rows: Candidates) -> Candidates:
 def _judged(model: Model, query: Query, values: Values, which: Ints) -> Candidates:
     """Candidates from rows that nobody judged yet."""
     said = model.stand_in.probabilities(values)[np.arange(len(values)), query.context.target[which]]
-    row_density, weakest = model.coherence.density.judge(values)
+    row_density, weakest = coherence_of(model).density.judge(values)
     return Candidates(values, which, row_keys(values, 0), said, row_density, weakest, values)
 
 
@@ -138,7 +138,7 @@ def merits_of(model: Model, query: Query, found: Candidates) -> Merits:
     distance = _distance(model, found.values, own, min(p, 1.0))
     if p < 1.0:
         distance = distance + SMALL_MOVES * _distance(model, found.values, own, 1.0)
-    density = model.coherence.density
+    density = coherence_of(model).density
     rarity, weakness = density.rarity(found.row_density, target), density.weakness(found.weakest, target)
     handicap = HANDICAP * (np.maximum(0.0, 1.0 - rarity / TIMID) + np.maximum(0.0, 1.0 - weakness / TIMID))
     likely = rarity + weakness
@@ -162,7 +162,7 @@ def _fine(model: Model, query: Query, rows: Candidates, wanted: Wanted) -> NDArr
     number = np.array([f.is_number for f in model.schema.features])
     away = np.abs(np.nan_to_num(rows.values - model.encoding.mean)) > FAR * model.encoding.scale
     far = (changed & number & away).any(axis=1)
-    more = model.certificate.margin[query.context.target[rows.query]]
+    more = margins_of(model)[query.context.target[rows.query]]
     fine = ~far | (rows.probability >= wanted.probability[rows.query] + more[:, 1] - more[:, 0])
     fine &= changed.any(axis=1)
     if query.limits is not None:

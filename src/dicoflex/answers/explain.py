@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
-__all__ = ["answers_to", "explain", "log_density", "sample"]
+__all__ = ["explain", "log_density", "sample", "terms_of"]
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dicoflex.answers.candidates import Candidates, as_drawn, candidates, merits_of
-from dicoflex.answers.check import Check, check_labels
+from dicoflex.answers.check import Check
 from dicoflex.answers.counterfactuals import Counterfactuals
 from dicoflex.answers.draws import Draws, Terms, draw
-from dicoflex.answers.numbering import index_of
+from dicoflex.answers.frames import confirmed, frame_of
 from dicoflex.answers.query import Query
+from dicoflex.answers.refined import CHECK_ROUNDS, Answers, refined
+from dicoflex.answers.selection import ranges_of, select
 from dicoflex.answers.shortfall import shortfall, why_none
-from dicoflex.answers.ways import choose, ranges_of, ways_of
 from dicoflex.errors import QueryError
 from dicoflex.generators.base import Context
 from dicoflex.model import Model
 from dicoflex.request import Request
-from dicoflex.table.encoding import Kept
 from dicoflex.values import differ
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-CHECK_ROUNDS = 5
+CANDIDATES = 100
 UNLIKELY = 0.05
 
 
@@ -41,18 +39,15 @@ def explain(model: Model, rows: pd.DataFrame, request: Request, *, check: Check 
     check: a callable that labels rows; only rows that it gives the target are returned, drawing up to five rounds.
     """
     query = Query.make(model, rows, request, check)
-    terms = _terms(model, query, filtered=True)
-    found = candidates(model, query, query.answerable(), terms)
+    terms = terms_of(model, query, filtered=True)
+    if request.refine and model.coherence is not None:
+        return _result(model, query, refined(model, query, terms, check), checked=check is not None)
+    draws = _candidates(model, query, query.answerable(), terms)
     refused = np.zeros(len(query), dtype=np.int64)
     if check is not None:
-        found, refused = _confirm(model, query, found, terms, check)
-    return _result(model, query, *_chosen(model, query, found), refused, checked=check is not None)
-
-
-def answers_to(model: Model, query: Query) -> Candidates:
-    """What `explain` answers to a query, as encoded rows."""
-    found = candidates(model, query, query.answerable(), _terms(model, query, filtered=True))
-    return _chosen(model, query, found)[0]
+        draws, refused = _confirm(model, query, draws, terms, check)
+    chosen = draws.take(_choose(model, query, draws))
+    return _result(model, query, Answers(chosen, refused), checked=check is not None)
 
 
 def sample(model: Model, rows: pd.DataFrame, request: Request, *, filtered: bool = True) -> pd.DataFrame:
@@ -62,12 +57,12 @@ def sample(model: Model, rows: pd.DataFrame, request: Request, *, filtered: bool
     """
     query = Query.make(model, rows, request)
     query.refuse_unanswerable()
-    terms = _terms(model, query, filtered=filtered)
+    terms = terms_of(model, query, filtered=filtered)
     draws = draw(model.generator, model.encoding, query.context, query.keys, request.n, terms)
     without = np.flatnonzero(np.bincount(draws.query, minlength=len(query)) == 0)
     if len(without):
         raise QueryError(why_none(model, query, int(without[0])))
-    return _frame(model, query, draws, differ(draws.values, query.context.query[draws.query]))
+    return frame_of(model, query, draws.values, draws.query)
 
 
 def log_density(model: Model, rows: pd.DataFrame, answers: pd.DataFrame, request: Request) -> Floats:
@@ -81,7 +76,7 @@ def log_density(model: Model, rows: pd.DataFrame, answers: pd.DataFrame, request
     return model.generator.log_prob(context, values)
 
 
-def _terms(model: Model, query: Query, *, filtered: bool) -> Terms:
+def terms_of(model: Model, query: Query, *, filtered: bool) -> Terms:
     """What draws must be: with `filtered`, likely, and as sure as asked for or surer than not."""
     sure = query.context.confidence
     return Terms(
@@ -94,81 +89,57 @@ def _terms(model: Model, query: Query, *, filtered: bool) -> Terms:
     )
 
 
-def _confirm(model: Model, query: Query, found: Candidates, terms: Terms, check: Check) -> tuple[Candidates, Ints]:
-    """Candidates that `check` confirms, and how many it refused; short queries get further rounds with fresh keys.
+def _candidates(model: Model, query: Query, which: Ints, terms: Terms, again: int = 0) -> Draws:
+    """Distinct, undoubted draws to choose from, for the queries `which`; `again` counts the calls for them."""
+    wanted = 4 * query.request.n
+    keys = query.keys[which] + np.uint64(again)
+    found = draw(
+        model.generator, model.encoding, query.context.take(which), keys, max(CANDIDATES, wanted), terms.take(which),
+        enough=max(CANDIDATES // 2, wanted),
+    )  # fmt: skip
+    return found.of(which)
 
-    Where it refuses a refined row, the row as it was drawn is tried.
-    """
-    kept: list[Candidates] = []
-    refused = np.zeros(len(query), dtype=np.int64)
+
+def _confirm(model: Model, query: Query, draws: Draws, terms: Terms, check: Check) -> tuple[Draws, Ints]:
+    """Draws that `check` confirms, and how many it refused; short queries get further rounds with fresh keys."""
+    kept, refused = [], np.zeros(len(query), dtype=np.int64)
     for round_number in range(CHECK_ROUNDS):
-        good = _confirmed(model, query, found, check)
-        kept.append(found.take(good))
-        drawn = as_drawn(model, query, found.take(~good)) if query.request.refine else found.take([])
-        fine = _confirmed(model, query, drawn, check)
-        kept.append(drawn.take(fine))
-        np.add.at(refused, found.query[~good], 1)
-        have = np.bincount(np.concatenate([part.query for part in kept]), minlength=len(query))
+        good = confirmed(model, query, draws.values, draws.query, check)
+        np.add.at(refused, draws.query[~good], 1)
+        kept.append(draws.take(np.flatnonzero(good)))
+        have = np.bincount(np.concatenate([k.query for k in kept]), minlength=len(query))
         short = np.flatnonzero((have < query.request.n) & query.feasible)
         if len(short) == 0 or round_number == CHECK_ROUNDS - 1:
             break
-        found = candidates(model, query, short, terms, round_number + 1)
-    return Candidates.join(kept).without_repeats(), refused
+        draws = _candidates(model, query, short, terms, round_number + 1)
+    return Draws.join(kept).without_repeats(), refused
 
 
-def _confirmed(model: Model, query: Query, found: Candidates, check: Check) -> NDArray[np.bool_]:
-    """Which candidates `check` gives their target."""
-    if len(found) == 0:
-        return np.zeros(0, dtype=bool)
-    shown = _frame(model, query, found, differ(found.values, query.context.query[found.query]))
-    labels = check_labels(check, shown.reset_index(drop=True), model.labels)
-    wanted = model.classes.astype(object)[query.context.target[found.query]]
-    same: NDArray[np.bool_] = labels == np.asarray(wanted)
-    return same
-
-
-def _chosen(model: Model, query: Query, found: Candidates) -> tuple[Candidates, Ints]:
-    """The candidates to answer with, query by query, best first, and the number of each one's way."""
+def _choose(model: Model, query: Query, draws: Draws) -> Ints:
+    """The positions of the draws to answer with, query by query, best first."""
     ranges = ranges_of(model.schema)
-    merits = merits_of(model, query, found)
-    changed = differ(found.values, query.context.query[found.query])
-    order = np.argsort(found.query, kind="stable")
-    edges = np.searchsorted(found.query[order], np.arange(len(query) + 1))
-    chosen, ways = [], []
+    order = np.argsort(draws.query, kind="stable")
+    edges = np.searchsorted(draws.query[order], np.arange(len(query) + 1))
+    chosen = []
     for i in range(len(query)):
         mine = order[edges[i] : edges[i + 1]]
-        way = ways_of(changed[mine]) if len(mine) else mine
-        best = choose(
-            found.values[mine], way, merits.take(mine), ranges, query.request.n, variety=query.request.variety
-        )
+        own, candidates = query.context.query[i], draws.values[mine]
+        effort = query.cost(candidates, own)
+        best = select(ranges, own, candidates, draws.log_density[mine], query.request.n, effort=effort)
         chosen.append(mine[best])
-        ways.append(ways_of(changed[mine[best]]) if len(best) else best)
-    return found.take(np.concatenate(chosen)), np.concatenate(ways)
+    return np.concatenate(chosen)
 
 
-def _frame(model: Model, query: Query, draws: Draws | Candidates, changed: NDArray[np.bool_]) -> pd.DataFrame:
-    """The draws as a frame; frozen values and kept numbers are the rows' own, bit for bit, whatever the limits."""
-    # A level's code is all that there is to it, but a frozen one is still the row's own object.
-    kept = query.frozen | ~model.encoding.is_exact(query.context.query)
-    index = index_of(query.frame.index, draws.query)
-    own = Kept(query.frame, draws.query, ~changed & kept[draws.query])
-    return model.encoding.decode(draws.values, index, kept=own)
-
-
-def _result(
-    model: Model, query: Query, draws: Candidates, ways: Ints, refused: Ints, *, checked: bool
-) -> Counterfactuals:
-    own = query.context.query[draws.query]
-    changed = differ(draws.values, own)
-    frame = _frame(model, query, draws, changed)
+def _result(model: Model, query: Query, answers: Answers, *, checked: bool) -> Counterfactuals:
+    draws = answers.draws
+    changed = differ(draws.values, query.context.query[draws.query])
+    frame = frame_of(model, query, draws.values, draws.query)
     got = np.bincount(draws.query, minlength=len(query))
-    short = shortfall(model, query, got, refused, rounds=CHECK_ROUNDS)
+    short = shortfall(model, query, got, answers.refused, rounds=CHECK_ROUNDS)
     return Counterfactuals(
         queries=query.frame,
         frame=frame,
-        info=pd.DataFrame(
-            _info(model, query, draws, changed) | _trust(model, query, draws, ways, checked), frame.index
-        ),
+        info=_info(model, query, draws, changed, frame.index, checked=checked).assign(**answers.known),
         positions=draws.query,
         shortfall=short.table,
         short=short.positions,
@@ -181,32 +152,22 @@ def _result(
     )
 
 
-def _info(model: Model, query: Query, draws: Candidates, changed: NDArray[np.bool_]) -> dict[str, Any]:
-    """What is known of each answer: how it lies to its query and to real rows, and how sure it is."""
-    own, target = query.context.query[draws.query], query.context.target[draws.query]
+def _info(
+    model: Model, query: Query, draws: Draws, changed: NDArray[np.bool_], index: pd.Index, *, checked: bool
+) -> pd.DataFrame:
+    """What is known of each answer."""
+    own, n = query.context.query[draws.query], len(draws.values)
     before, after = model.encoding.standardise(own), model.encoding.standardise(draws.values)
-    return {
-        "target": model.classes[target],
-        "log_density": model.generator.log_prob(query.context.take(draws.query), draws.values),
+    columns = {
+        "target": model.classes[query.context.target[draws.query]],
+        "log_density": draws.log_density,
         "n_changed": changed.sum(axis=1),
         "proximity": np.sqrt(((before - after) ** 2).sum(axis=1)),
         "probability": draws.probability,
-        "rarity": model.coherence.density.rarity(draws.row_density, target),
-    }
-
-
-def _trust(model: Model, query: Query, draws: Candidates, ways: Ints, checked: bool) -> dict[str, Any]:
-    """How far each answer can be trusted, which way it is, and what it costs where that was priced."""
-    n, target = len(draws), query.context.target
-    sort = query.sort
-    rate = {c: model.certificate.valid_at_least(int(c), sort) for c in np.unique(target)}
-    known: dict[str, Any] = {
-        "way": ways,
-        "valid_at_least": np.array([rate[c] for c in target[draws.query]]),
         "valid": pd.arrays.BooleanArray(np.full(n, checked), np.full(n, not checked)),
     }
-    cost = query.cost(draws.values, query.context.query[draws.query])
-    return known if cost is None else {**known, "cost": cost}
+    cost = query.cost(draws.values, own)
+    return pd.DataFrame(columns if cost is None else {**columns, "cost": cost}, index=index)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 __all__ = ["Query"]
 
 from collections.abc import Hashable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -54,30 +54,31 @@ class Query:
         if check is not None and not callable(check):
             raise BlackBoxError(f"check must be a callable, got {type(check).__name__}; pass clf.predict")
         bound = bound_by(model.schema, request)
-        exponent(request.p, model.exponents, sparse=False)
+        p = exponent(request.p, model.exponents, sparse=bound.max_changes is not None)
         model.encoding.check_columns(rows)
         if len(rows) == 0:
             raise QueryError("rows is empty; give at least one row to explain")
         frame, values = model.encoding.conform(rows)
         _check_changeable(model.schema, model.schema.mask(list(bound.frozen)))
         targets = _targets(model, request, frame, values, check)
-        return replace(cls.of_values(model, values, targets, request, bound=bound), frame=frame)
+        asked = request.model_copy(update={"p": p, "frozen": bound.frozen, "constraints": bound})
+        return cls.of_values(model, values, targets, asked, frame=frame)
 
     @classmethod
     def of_values(
-        cls, model: Model, values: Values, target: Ints, request: Request, *, bound: Constraints | None = None
+        cls, model: Model, values: Values, targets: Ints, asked: Request, *, frame: pd.DataFrame | None = None
     ) -> Query:
-        """The query that encoded rows are, each with its class to go to; bound: what binds, where it is known."""
-        bound = bound_by(model.schema, request) if bound is None else bound
+        """The query that encoded rows are, each with the class to go to; `asked` is a request as it binds."""
+        bound = asked.constraints
         frozen = model.schema.mask(list(bound.frozen))
         mask = np.tile(frozen, (len(values), 1))
         limits = Limits.build(bound, model.encoding, values, mask) if limited(bound) else None
-        p = exponent(request.p, model.exponents, sparse=bound.max_changes is not None)
-        sure = _confidence(model, request.confidence, target)
-        context = Context(values, target, np.full(len(values), p), mask if limits is None else limits.frozen, sure)
-        asked = request.model_copy(update={"p": p, "frozen": bound.frozen, "constraints": bound})
+        sure = _confidence(model, asked.confidence, targets)
+        held = mask if limits is None else limits.frozen
+        context = Context(values, targets, np.full(len(values), asked.p), held, sure)
         assert asked.seed is not None
-        return cls(pd.DataFrame(index=range(len(values))), context, row_keys(values, asked.seed), asked, frozen, limits)
+        rows = pd.DataFrame(index=range(len(values))) if frame is None else frame
+        return cls(rows, context, row_keys(values, asked.seed), asked, frozen, limits)
 
     def __len__(self) -> int:
         return len(self.frame)

@@ -10,7 +10,7 @@ with ranks r from 0 to 1 among the candidates of a query. The handicap keeps awa
 
 from __future__ import annotations
 
-__all__ = ["Merits", "choose", "ranges_of", "ways_of"]
+__all__ = ["Merits", "choose", "ways_of"]
 
 from dataclasses import dataclass
 
@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from dicoflex.runtime.columns import Columns
 from dicoflex.runtime.compiled import compiled
 from dicoflex.table.encoding import Values
-from dicoflex.table.schema import Schema
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -39,12 +38,6 @@ class Merits(Columns):
     handicap: Floats
 
 
-def ranges_of(schema: Schema) -> Floats:
-    """How far each number reaches from its least to its greatest; 0 for levels."""
-    spans = [(f.maximum or 0.0) - (f.minimum or 0.0) if f.is_number else 0.0 for f in schema.features]
-    return np.array(spans)
-
-
 def ways_of(changed: NDArray[np.bool_]) -> Ints:
     """The number of each row's way, in the order in which they first appear.
 
@@ -57,7 +50,7 @@ def ways_of(changed: NDArray[np.bool_]) -> Ints:
 
 
 def choose(values: Values, way: Ints, merits: Merits, ranges: Floats, n: int, *, variety: float) -> Ints:
-    """The positions of at most `n` of different candidates, best first; `ranges` as `ranges_of` has them."""
+    """The positions of at most `n` of different candidates, best first; `ranges` as `selection.ranges_of` has them."""
     if len(values) == 0:
         return np.zeros(0, dtype=np.int64)
     merit = NEARNESS * (1.0 - _rank(merits.distance)) + (1.0 - NEARNESS) * _rank(merits.likely) - merits.handicap

@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicoflex.answers.candidates import FAR
-from dicoflex.answers.explain import answers_to
-from dicoflex.answers.query import Query
-from dicoflex.certificate import SORTS
+from dicoflex.answers.explain import terms_of
+from dicoflex.answers.query import Query, bound_by
+from dicoflex.answers.refined import answers_to
+from dicoflex.certificate import SORTS, Certificate
 from dicoflex.model import Model
 from dicoflex.request import Request
 from dicoflex.table.encoding import Values
@@ -58,9 +59,10 @@ def certified(model: Model, values: Values, labels: Ints, judge: Judge, *, name:
     if half < 2:
         return model
     first = _answers(model, values[order[:half]], labels[order[:half]], rng)
-    model = replace(model, certificate=replace(model.certificate, margin=_margins(model, first, judge), judge=name))
+    certificate = replace(Certificate.none(len(model.classes)), margin=_margins(model, first, judge), judge=name)
+    model = replace(model, certificate=certificate)
     second = _answers(model, values[order[half:]], labels[order[half:]], rng)
-    return replace(model, certificate=replace(model.certificate, counts=_counts(model, second, judge)))
+    return replace(model, certificate=replace(certificate, counts=_counts(model, second, judge)))
 
 
 def _answers(model: Model, values: Values, labels: Ints, rng: np.random.Generator) -> _Found:
@@ -85,14 +87,15 @@ def _questions(
             p = min(model.exponents) if kind == "few" else max(model.exponents)
             if len(part):
                 request = Request(n=ANSWERS, p=p, frozen=tuple(frozen), seed=int(rng.integers(2**31)))
-                yield (rows[part], target[part]), request, sort
+                bound = bound_by(model.schema, request)
+                yield (rows[part], target[part]), request.model_copy(update={"constraints": bound}), sort
 
 
 def _asked(model: Model, values: Values, asked: tuple[Ints, Ints], request: Request, sort: int) -> _Found:
     rows, target = asked
     own = values[rows]
     query = Query.of_values(model, own, target, request)
-    found = answers_to(model, query)
+    found = answers_to(model, query, terms_of(model, query, filtered=True))
     changed = differ(found.values, own[found.query])
     away = np.abs(np.nan_to_num(found.values - model.encoding.mean)) > FAR * model.encoding.scale
     number = np.array([f.is_number for f in model.schema.features])

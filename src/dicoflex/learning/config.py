@@ -33,7 +33,8 @@ class FitConfig(BaseModel):
     categories where they can. undo_levels: the chance that a change of level is tried to be undone even at the greatest
     p. rounds: how often the model learns from its own draws, own_draws of them.
 
-    min_count: pairs of values that fewer rows have count as not seen together.
+    coherence: also learn what goes together in the table, so that answers are refined: nothing needless, nothing that
+    no row has together, as near as possible. min_count: pairs of values that fewer rows have count as not seen.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -49,6 +50,7 @@ class FitConfig(BaseModel):
     undo_levels: float = Field(default=0.25, ge=0, le=1)
     rounds: int = Field(default=1, ge=0)
     own_draws: int = Field(default=120_000, ge=1)
+    coherence: bool = False
     min_count: int = Field(default=5, ge=1)
 
 

@@ -6,7 +6,7 @@ __all__ = ["Learned", "Plan", "learn_model"]
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -16,7 +16,6 @@ import torch
 from numpy.typing import NDArray
 
 from dicoflex.certificate import Certificate
-from dicoflex.coherence import Coherence
 from dicoflex.errors import SchemaError, SettingError, named
 from dicoflex.generators.base import Table
 from dicoflex.learning.black_box import agreed, wrapped
@@ -95,14 +94,20 @@ def learn_model(
         probabilities=probabilities,
     )  # fmt: skip
     fitted = fit_judged(task) if plan.settings.generator.is_judged else fit_plain(task)
-    coherence = learn_coherence(table, min_count=plan.settings.fit.min_count, seed=plan.seed)
-    model = _certified(task, fitted, _model(task, fitted, coherence, rows, names))
+    model = _model(task, fitted, rows, names)
+    if plan.settings.fit.coherence:
+        model = _refinable(task, fitted, model)
     facts = {**fitted.facts, "rows": len(X), **_facts(task, fitted, time.monotonic() - started)}
     return Learned(model.with_facts(**facts), _history(fitted))
 
 
-def _certified(task: Task, fitted: Fitted, model: Model) -> Model:
-    """The model with what held-out rows teach; the judge is the black box, or a stand-in learned from other rows."""
+def _refinable(task: Task, fitted: Fitted, model: Model) -> Model:
+    """The model with what goes together and what held-out rows teach.
+
+    The judge of their answers is the black box, or a stand-in learned from held-out labels.
+    """
+    coherence = learn_coherence(task.table, min_count=task.config.min_count, seed=task.seed)
+    model = replace(model, coherence=coherence, certificate=Certificate.none(task.table.n_classes))
     held = np.flatnonzero(fitted.held)
     table, black_box = task.table, task.black_box
     if black_box is not None:
@@ -114,7 +119,7 @@ def _certified(task: Task, fitted: Fitted, model: Model) -> Model:
     return certified(model, table.values[held], table.labels[held], judge, name=name, seed=task.seed)
 
 
-def _model(task: Task, fitted: Fitted, coherence: Coherence, rows: Rows, names: list[Any]) -> Model:
+def _model(task: Task, fitted: Fitted, rows: Rows, names: list[Any]) -> Model:
     has_confidence = task.black_box is not None and task.settings.generator.is_judged
     return Model(
         encoding=rows.encoding,
@@ -125,8 +130,6 @@ def _model(task: Task, fitted: Fitted, coherence: Coherence, rows: Rows, names: 
         exponents=task.config.exponents,
         has_confidence=has_confidence,
         training_keys=rows.known,
-        coherence=coherence,
-        certificate=Certificate.none(len(names)),
         report={"confidence": _confidences(names, fitted.confidence) if has_confidence else {}},
     )
 

@@ -48,15 +48,13 @@ class _Judged:
     def __init__(self, task: Task) -> None:
         self.task, self.table, self.config = task, task.table, task.config
         self.rng = np.random.default_rng(task.seed)
+        hard = np.eye(self.table.n_classes)[self.table.labels]
+        self.seen_values = [self.table.values]
+        self.seen_answers = [hard if task.probabilities is None else task.probabilities]
         labels_alone = Confidence.same(self.table.n_classes, STAND_IN_FLOOR)
         self.confidence = labels_alone if task.probabilities is None else _supported(self.table)
         conditions = task.conditions(self.confidence)
         self.teacher, self.held = make_teacher(task, conditions, self.rng, self.config.level_weight)
-        # What held-out rows are for is to tell how good the stand-in is, so it learns from the others.
-        seen = _train_rows(self.table, self.held)
-        hard = np.eye(self.table.n_classes)[self.table.labels]
-        self.seen_values = [self.table.values[seen]]
-        self.seen_answers = [(hard if task.probabilities is None else task.probabilities)[seen]]
         self.stand_in: StandIn | None = None
         self.agreement = 0.0
 

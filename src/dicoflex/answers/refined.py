@@ -1,0 +1,106 @@
+"""Answers from refined candidates: confirmed where a callable is at hand, chosen by ways."""
+
+from __future__ import annotations
+
+__all__ = ["CHECK_ROUNDS", "Answers", "answers_to", "refined"]
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dicoflex.answers.candidates import Candidates, as_drawn, candidates, coherence_of, merits_of
+from dicoflex.answers.check import Check
+from dicoflex.answers.draws import Draws, Terms, Verdict
+from dicoflex.answers.frames import confirmed
+from dicoflex.answers.query import Query
+from dicoflex.answers.selection import ranges_of
+from dicoflex.answers.ways import choose, ways_of
+from dicoflex.model import Model
+from dicoflex.values import differ
+
+Ints = NDArray[np.int64]
+CHECK_ROUNDS = 5
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Rows to answer with, how many candidates a check refused per query, and what else is known of each row."""
+
+    draws: Draws
+    refused: Ints
+    known: dict[str, Any] = field(default_factory=dict)
+
+
+def refined(model: Model, query: Query, terms: Terms, check: Check | None) -> Answers:
+    """Answers in which nothing is needless or implausible, near, and different to a person."""
+    found = candidates(model, query, query.answerable(), terms)
+    refused = np.zeros(len(query), dtype=np.int64)
+    if check is not None:
+        found, refused = _confirm(model, query, found, terms, check)
+    chosen, ways = _chosen(model, query, found)
+    return Answers(_as_draws(model, query, chosen), refused, _known(model, query, chosen, ways))
+
+
+def answers_to(model: Model, query: Query, terms: Terms) -> Candidates:
+    """What `refined` answers, without densities and checks."""
+    return _chosen(model, query, candidates(model, query, query.answerable(), terms))[0]
+
+
+def _confirm(model: Model, query: Query, found: Candidates, terms: Terms, check: Check) -> tuple[Candidates, Ints]:
+    """Candidates that `check` confirms, and how many it refused; short queries get further rounds with fresh keys.
+
+    Where it refuses a refined row, the row as it was drawn is tried.
+    """
+    kept: list[Candidates] = []
+    refused = np.zeros(len(query), dtype=np.int64)
+    for round_number in range(CHECK_ROUNDS):
+        good = confirmed(model, query, found.values, found.query, check)
+        drawn = as_drawn(model, query, found.take(~good))
+        kept += [found.take(good), drawn.take(confirmed(model, query, drawn.values, drawn.query, check))]
+        np.add.at(refused, found.query[~good], 1)
+        have = np.bincount(np.concatenate([part.query for part in kept]), minlength=len(query))
+        short = np.flatnonzero((have < query.request.n) & query.feasible)
+        if len(short) == 0 or round_number == CHECK_ROUNDS - 1:
+            break
+        found = candidates(model, query, short, terms, round_number + 1)
+    return Candidates.join(kept).without_repeats(), refused
+
+
+def _chosen(model: Model, query: Query, found: Candidates) -> tuple[Candidates, Ints]:
+    """The candidates to answer with, query by query, best first, and the number of each one's way."""
+    ranges, merits = ranges_of(model.schema), merits_of(model, query, found)
+    changed = differ(found.values, query.context.query[found.query])
+    order = np.argsort(found.query, kind="stable")
+    edges = np.searchsorted(found.query[order], np.arange(len(query) + 1))
+    chosen, ways = [], []
+    for i in range(len(query)):
+        mine = order[edges[i] : edges[i + 1]]
+        if len(mine) == 0:
+            continue
+        own, n = ways_of(changed[mine]), query.request.n
+        best = mine[choose(found.values[mine], own, merits.take(mine), ranges, n, variety=query.request.variety)]
+        chosen.append(best)
+        ways.append(ways_of(changed[best]))
+    none = [np.zeros(0, dtype=np.int64)]
+    return found.take(np.concatenate(chosen or none)), np.concatenate(ways or none)
+
+
+def _as_draws(model: Model, query: Query, chosen: Candidates) -> Draws:
+    """The rows with the density's word on them."""
+    log_density = model.generator.log_prob(query.context.take(chosen.query), chosen.values)
+    good = np.full(len(chosen), Verdict.GOOD, dtype=np.int8)
+    return Draws(chosen.values, chosen.query, chosen.key, log_density, chosen.probability, good)
+
+
+def _known(model: Model, query: Query, chosen: Candidates, ways: Ints) -> dict[str, Any]:
+    """How usual each answer is, which way it is, and how often answers like it were valid on held-out rows."""
+    coherence, target = coherence_of(model), query.context.target[chosen.query]
+    assert model.certificate is not None
+    rate = {int(c): model.certificate.valid_at_least(int(c), query.sort) for c in np.unique(target)}
+    return {
+        "rarity": coherence.density.rarity(chosen.row_density, target),
+        "way": ways,
+        "valid_at_least": np.array([rate[int(c)] for c in target]),
+    }
