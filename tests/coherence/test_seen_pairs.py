@@ -13,11 +13,11 @@ from dicoflex.table.schema import Schema
 
 
 def people(n: int, seed: int) -> pd.DataFrame:
-    """Nobody under 20 is married or widowed, and nobody retired is young."""
+    """Nobody under 25 is married or widowed, and everybody over 60 is retired."""
     rng = np.random.default_rng(seed)
     age = rng.integers(15, 80, n)
-    marital = np.where(age < 20, "single", rng.choice(["single", "married", "widowed"], n))
-    work = np.where(age > 65, "retired", rng.choice(["office", "field"], n))
+    marital = np.where(age < 25, "single", rng.choice(["single", "married", "widowed"], n))
+    work = np.where(age > 60, "retired", rng.choice(["office", "field"], n))
     return pd.DataFrame({"age": age, "marital": marital, "work": work, "income": rng.gamma(2.0, 900.0, n)})
 
 
