@@ -9,9 +9,9 @@ from __future__ import annotations
 
 __all__ = ["digest", "folder", "sources"]
 
-import ast
 import hashlib
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src"
 COMPILED = ROOT / ".compiled"
 KEPT = 2
+IMPORTS = re.compile(r"^\s*from ([\w.]+) import (\([^)]*\)|[^\n]*)", flags=re.MULTILINE)
 
 
 def folder(source: Path = SOURCE, compiled: Path = COMPILED) -> Path:
@@ -45,8 +46,9 @@ def digest(source: Path = SOURCE) -> str:
 
 
 def sources(source: Path = SOURCE) -> list[Path]:
-    """The files that speak of numba, those whose constants they import, and so on."""
-    waiting = [path for path in source.rglob("*.py") if b"numba" in path.read_bytes()]
+    """The files with compiled code, those whose constants they import, and so on."""
+    texts = {path: path.read_bytes() for path in source.rglob("*.py")}
+    waiting = [path for path, text in texts.items() if b"numba" in text or b"runtime.compiled" in text]
     found: set[Path] = set()
     while waiting:
         path = waiting.pop()
@@ -58,10 +60,10 @@ def sources(source: Path = SOURCE) -> list[Path]:
 
 def _constants_from(path: Path, source: Path) -> Iterator[Path]:
     """The files below `source` from which `path` imports names in capitals."""
-    for node in ast.walk(ast.parse(path.read_bytes())):
-        if isinstance(node, ast.ImportFrom) and node.module and any(name.name.isupper() for name in node.names):
-            module = source.joinpath(*node.module.split("."))
-            yield from (file for file in (module.with_suffix(".py"), module / "__init__.py") if file.is_file())
+    for module, names in IMPORTS.findall(path.read_text(encoding="utf-8")):
+        if any(name.isupper() for name in re.findall(r"\w+", names)):
+            place = source.joinpath(*module.split("."))
+            yield from (file for file in (place.with_suffix(".py"), place / "__init__.py") if file.is_file())
 
 
 if __name__ == "__main__":
