@@ -7,10 +7,13 @@ export NUMBA_CACHE_DIR := $(shell $(PYTHON) tests/kernels.py)
 # Without its dependencies: two of them are boosting libraries that none of its methods here needs.
 RIVALS := dice-ml==0.12 raiutils==0.4.2 nflows==0.14
 
-.PHONY: demo test lint format bench docs clean
+.PHONY: demo quick test lint format recording bench docs clean
 
 demo: $(READY)  ## train on the shipped table and explain three refused people
 	$(BIN)/dicoflex demo
+
+quick: lint  ## lint, types, layers and the tests that take no time
+	$(BIN)/pytest -m "not slow"
 
 test: lint  ## everything: lint, types, layers, doctests, tests
 	$(BIN)/pytest
@@ -24,6 +27,9 @@ lint: $(READY)
 format: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+recording: $(READY)  ## compare what the library computes with what it computed
+	$(BIN)/python tests/recording/record.py
 
 bench: $(READY)  ## the quality table and the paper's experiments on all benchmark tables found (very long)
 	$(BIN)/python benchmarks/quality.py

@@ -16,7 +16,7 @@ from dicoflex.learning.stand_in import Forest, Perceptron, Surrogate, learn, res
 from dicoflex.table.encoding import Encoding
 from dicoflex.table.schema import Schema
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
 N = 600
 
