@@ -24,6 +24,7 @@ from benchmarks.baselines.base import Clock
 from benchmarks.baselines.descent import Schedule
 from benchmarks.baselines.distance import Distance
 from benchmarks.black_boxes import perceptron
+from benchmarks.tasks import cut
 from dicoflex import Schema, datasets, metrics
 from dicoflex.datasets import Dataset
 from dicoflex.errors import DataError, QueryError
@@ -58,11 +59,7 @@ def methods(*, needs: str | None = None, but: Sequence[str] = ()) -> list[Any]:
 @pytest.fixture(scope="module")
 def table() -> Dataset:
     """Adult, cut to few rows; test rows fit its schema, and training rows lack some of its levels."""
-    adult = datasets.load("adult")
-    return Dataset(
-        "adult", adult.X_train.head(ROWS), adult.y_train.head(ROWS), adult.X_test, adult.y_test, adult.schema,
-        adult.label, adult.positive, adult.immutable,
-    )  # fmt: skip
+    return cut(datasets.load("adult"), ROWS)
 
 
 @pytest.fixture(scope="module")
