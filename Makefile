@@ -35,7 +35,8 @@ bench: $(READY)  ## the quality table and the paper's experiments on all benchma
 	$(BIN)/python benchmarks/quality.py
 	$(BIN)/dicoflex bench all
 
-docs: $(READY)  ## refresh the output shown in the documentation
+docs: $(READY)  ## refresh the output and the tree shown in the documentation
+	$(BIN)/python docs/tree.py
 	$(BIN)/python docs/build.py
 
 clean:
