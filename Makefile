@@ -32,7 +32,8 @@ recording: $(READY)  ## compare what the library computes with what it computed
 bench: $(READY)  ## the quality table and the paper's experiments on all benchmark tables found (very long)
 	$(BIN)/dicoflex bench quality all
 
-docs: $(READY)  ## refresh the output shown in the documentation
+docs: $(READY)  ## refresh the output and the tree shown in the documentation
+	$(BIN)/python docs/tree.py
 	$(BIN)/python docs/build.py
 
 clean:
