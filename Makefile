@@ -2,15 +2,16 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
-# A folder per state of all kernels, which plain pytest uses too: numba alone would not notice an edit in another file.
-export NUMBA_CACHE_DIR := $(shell $(PYTHON) tests/kernels.py)
 # Without its dependencies: two of them are boosting libraries that none of its methods here needs.
 RIVALS := dice-ml==0.12 raiutils==0.4.2 nflows==0.14
 
-.PHONY: demo test lint format bench docs clean
+.PHONY: demo quick test lint format recording bench docs clean
 
 demo: $(READY)  ## train on the shipped table and explain three refused people
 	$(BIN)/dicoflex demo
+
+quick: lint  ## lint, types, layers and the tests that take no time
+	$(BIN)/pytest -m "not slow"
 
 test: lint  ## everything: lint, types, layers, doctests, tests
 	$(BIN)/pytest
@@ -25,14 +26,18 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+recording: $(READY)  ## compare what the library computes with what it computed
+	$(BIN)/python tests/recording/record.py
+
 bench: $(READY)  ## the quality table and the paper's experiments on all benchmark tables found (very long)
 	$(BIN)/dicoflex bench quality all
 
-docs: $(READY)  ## refresh the output shown in the documentation
+docs: $(READY)  ## refresh the output and the tree shown in the documentation
+	$(BIN)/python docs/tree.py
 	$(BIN)/python docs/build.py
 
 clean:
-	rm -rf $(VENV) .compiled .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache
 
 # The stamp makes a second run quick: pip runs only when what it reads has changed.
 $(READY): pyproject.toml pins.txt

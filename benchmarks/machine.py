@@ -57,15 +57,14 @@ def _status(name: str) -> float:
     return int(line.split()[1]) / 1024
 
 
-def apart(function: Callable[..., dict[str, Any]], *given: Any) -> dict[str, Any]:
-    """What a function of plain data gives, called in a process that has done nothing else."""
+def apart(function: Callable[..., Any], *given: Any) -> Any:
+    """What a function from plain data to plain data gives, called in a process that has done nothing else."""
     command = [sys.executable, "-m", __name__, function.__module__, function.__name__, json.dumps(given)]
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     done = subprocess.run(
         command, stdout=subprocess.PIPE, text=True, check=True, env={**os.environ, "PYTHONPATH": path}
     )
-    figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return figures
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ from benchmarks.experiments import (
 )
 from benchmarks.options import Options
 from benchmarks.pages import Finding
+from benchmarks.tables import GERMAN
 
 
 class Experiment(Protocol):
@@ -60,7 +61,7 @@ PAPER: dict[str, PaperExperiment] = {
     "comparison": comparison,
     "runtime": runtime,
     "deviation": deviation,
-    "german": german,
+    GERMAN: german,
     "masks": masks,
     "sparsity": sparsity,
     "ablation": ablation,

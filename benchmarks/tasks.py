@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["BOTH", "Task", "choose", "cut", "load", "pose", "prepare", "score_answers"]
+__all__ = ["BOTH", "Task", "choose", "cut", "load", "pose", "prepare", "score_answers", "score_draws"]
 
 import time
 from dataclasses import dataclass, replace
@@ -131,7 +131,7 @@ def _pick(rng: np.random.Generator, index: NDArray[np.intp], n: int) -> NDArray[
 
 
 def score_answers(
-    task: Task, answers: Answers, *, size: Size, many: bool = True, seed: int = 0, frozen: tuple[Any, ...] = ()
+    task: Task, answers: Answers, *, size: Size, many: bool = True, seed: int = 0
 ) -> dict[str, dict[str, float]]:
     """The scores of a method's answers to the queries that it got to: for both directions together, and for each.
 
@@ -144,13 +144,17 @@ def score_answers(
     scores = {}
     for name in (BOTH, *dict.fromkeys(task.targets.tolist())):
         here = answers.done & (True if name == BOTH else task.targets == name)
-        queries = task.queries[here]
-        if len(queries):
-            ours, raw = _of(kept, queries), _of(answers.frame, queries)
-            figures = _score(task, queries, ours, raw_valid=valid[_within(answers.frame, queries)], frozen=frozen)
-            figures["changed"] = _share_changed(task, queries, raw)
+        if here.any():
+            figures = _scores(task, task.queries[here], answers.frame, valid, kept)
             scores[BOTH if name == BOTH else f"to {name}"] = figures
     return scores
+
+
+def score_draws(cell: Cell, task: Task, frame: pd.DataFrame, *, frozen: tuple[Any, ...] = ()) -> dict[str, float]:
+    """The scores of a cell's draws for all queries, both directions together, as `score_answers` has them."""
+    valid = task.is_valid(frame)
+    kept = choose(frame, valid, cell.size.kept, cell.seed)
+    return _scores(task, task.queries, frame, valid, kept, frozen=frozen)
 
 
 def choose(frame: pd.DataFrame, valid: NDArray[np.bool_], kept: int, seed: int) -> pd.DataFrame:
@@ -159,6 +163,21 @@ def choose(frame: pd.DataFrame, valid: NDArray[np.bool_], kept: int, seed: int) 
     good = frame[valid]
     order = good.iloc[rng.permutation(len(good))]
     return order[order.groupby(level="row").cumcount().to_numpy() < kept].sort_index()
+
+
+def _scores(
+    task: Task,
+    queries: pd.DataFrame,
+    frame: pd.DataFrame,
+    valid: NDArray[np.bool_],
+    kept: pd.DataFrame,
+    *,
+    frozen: tuple[Any, ...] = (),
+) -> dict[str, float]:
+    """The scores for some of the queries: of the kept answers, and of all candidates."""
+    raw = _of(frame, queries)
+    scores = _score(task, queries, _of(kept, queries), raw_valid=valid[_within(frame, queries)], frozen=frozen)
+    return scores | {"changed": _share_changed(task, queries, raw)}
 
 
 def _score(

@@ -2,29 +2,48 @@
 
 from __future__ import annotations
 
-import os
+import itertools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
-
-import kernels
-
-# Numba reads the name of the folder when it is imported.
-if not os.environ.get("NUMBA_CACHE_DIR"):
-    os.environ["NUMBA_CACHE_DIR"] = str(kernels.folder())
 
 import numba
 import numpy as np
 import pandas as pd
 import pytest
+import torch
+from hypothesis import HealthCheck, settings
 
 from dicoflex import DiCoFlex
 from dicoflex.generators import GENERATORS
-from dicoflex.learning import stand_in
+from dicoflex.learning import stand_in, training
+
+# Steps in tests are tiny: on a busy machine, threads that wait for each other cost twenty times the work itself.
+torch.set_num_threads(1)
+
+# Properties are tried on the same examples everywhere, however long one takes.
+settings.register_profile(
+    "same", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow], database=None
+)
+settings.load_profile("same")
 
 CLASSES = ["no", "yes"]
 QUICK = {"training": {"min_steps": 0, "epochs": 2}, "fit_config": {"passes": 2, "rounds": 0}, "random_state": 0}
+
+
+ROOT = Path(__file__).resolve().parents[1]
+SLOW = ("tests/benchmarks", "docs")
+"""Folders of which everything is slow: benchmarks run, and pages that fit a model of their own."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    folders = [ROOT / name for name in SLOW]
+    for item in items:
+        if any(item.path.is_relative_to(folder) for folder in folders):
+            item.add_marker(pytest.mark.slow)
 
 
 def make_applicants(n: int, seed: int) -> pd.DataFrame:
@@ -69,6 +88,14 @@ def small_stand_in(steps: int = 60, rounds: int = 10) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def ticking(step: float) -> Iterator[None]:
+    """Training's clock moves on by `step` seconds whenever it is read: a budget of time is a number of steps."""
+    ticks = itertools.count(step=step)
+    with mock.patch.object(training, "time", SimpleNamespace(monotonic=lambda: next(ticks))):
+        yield
+
+
 def fit_quickly(X: pd.DataFrame, y: Any, generator: str = "mixed", *, steps: int = 60, **given: Any) -> DiCoFlex:
     """A model that took next to no training; `given` goes to `fit` or over the settings of `DiCoFlex`."""
     for_fit = {k: given.pop(k) for k in ("predict_proba", "classes") if k in given}
@@ -83,6 +110,13 @@ def one_thread() -> Iterator[None]:
     numba.set_num_threads(1)
     yield
     numba.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def few_steps() -> Iterator[None]:
+    """A second of training is some fifty steps, on any machine."""
+    with ticking(0.01):
+        yield
 
 
 @pytest.fixture(scope="session")

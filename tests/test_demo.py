@@ -14,9 +14,11 @@ from dicoflex import datasets, demo
 from dicoflex.explainer import load
 from dicoflex.learning import stand_in
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
-def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+def ran(tmp_path_factory: pytest.TempPathFactory, few_steps: None) -> tuple[Path, str]:
     """The folder that the demo filled and what it printed."""
     out = tmp_path_factory.mktemp("demo") / "made"
     console = Console(file=io.StringIO(), width=110)

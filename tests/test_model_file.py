@@ -240,6 +240,7 @@ def test_a_wrong_fingerprint_is_refused(tmp_path: Path) -> None:
         model_file.read(path)
 
 
+@pytest.mark.slow
 def test_cut_short_at_any_length(path: Path) -> None:
     data = path.read_bytes()
     for length in range(len(data)):
@@ -260,6 +261,7 @@ def test_any_altered_byte_of_the_arrays_is_noticed(path: Path) -> None:
             model_file.read(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flip", [0x01, 0x10, 0x20, 0x80])
 def test_any_altered_byte_of_the_header_is_noticed_or_means_nothing(path: Path, flip: int) -> None:
     """Padding may change; what is read is what was written, or a refusal."""

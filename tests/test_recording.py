@@ -6,6 +6,8 @@ import pytest
 
 from recording import record
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("name", list(record.CASES))
 def test_models_say_what_was_recorded(name: str) -> None:

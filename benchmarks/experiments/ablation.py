@@ -13,14 +13,14 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from benchmarks import paper
-from benchmarks.baselines.base import Answers, Problem
+from benchmarks.baselines.base import Problem
 from benchmarks.baselines.oracle import Oracle
 from benchmarks.cells import Cell, Result, merged
 from benchmarks.methods import explainer, is_cut
 from benchmarks.options import Options
 from benchmarks.pages import Finding, beside, head, number, table
 from benchmarks.tables import ADULT
-from benchmarks.tasks import BOTH, Task, prepare, score_answers
+from benchmarks.tasks import Task, prepare, score_draws
 
 TITLE = "Ablation"
 LABEL = "tab:ablation_nll"
@@ -48,14 +48,13 @@ def measure(cell: Cell, models: Path) -> dict[str, Any]:
     frame = model.sample(
         task.queries, target=task.targets, n=cell.size.candidates, p=P, random_state=cell.seed, filter=False
     )
-    answers = Answers(frame, 0.0, np.ones(len(task.queries), dtype=bool))
     possible = np.isfinite(nll)
     return {
         "nll": nll[possible].mean() if possible.any() else np.inf,
         "nll_median": float(np.median(nll)),
         "impossible": 1.0 - possible.mean(),
         "out_of_time": is_cut(model),
-        "scores": score_answers(task, answers, size=cell.size, seed=cell.seed)[BOTH],
+        "scores": score_draws(cell, task, frame),
     }
 
 

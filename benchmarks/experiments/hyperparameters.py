@@ -9,17 +9,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from matplotlib.figure import Figure
 
-from benchmarks.baselines.base import Answers
 from benchmarks.cells import Cell, Result, merged
 from benchmarks.experiments.masks import MASKS
 from benchmarks.methods import explainer, is_cut, soft_draws
 from benchmarks.options import Options
 from benchmarks.pages import SCORES, Finding, head, number, table
 from benchmarks.tables import ADULT
-from benchmarks.tasks import BOTH, prepare, score_answers
+from benchmarks.tasks import prepare, score_draws
 from dicoflex import metrics
 
 TITLE = "Hyperparameters"
@@ -56,14 +54,13 @@ def measure(cell: Cell, models: Path) -> dict[str, Any]:
     )  # fmt: skip
     settings: dict[str, Any] = {"n": cell.size.candidates, "p": P}
     frame = model.sample(task.queries, target=task.targets, random_state=cell.seed, filter=False, **settings)
-    answers = Answers(frame, 0.0, np.ones(len(task.queries), dtype=bool))
     mask = list(MASKS["mask 2"])
     soft = soft_draws(model, task.queries, task.targets, frozen=mask, seed=cell.seed, **settings)
     return {
         "out_of_time": is_cut(model),
         "held_out_loss": model.report_["held_out_loss"],
         "frozen_changed": metrics.violations(task.queries, soft, mask) / len(soft),
-        "scores": score_answers(task, answers, size=cell.size, seed=cell.seed)[BOTH],
+        "scores": score_draws(cell, task, frame),
     }
 
 

@@ -8,18 +8,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
 from benchmarks import paper
-from benchmarks.baselines.base import Answers
 from benchmarks.cells import Cell, Result, merged
 from benchmarks.methods import explainer, is_cut, soft_draws
 from benchmarks.options import Options
 from benchmarks.pages import SCORES, Finding, beside, head, table
 from benchmarks.tables import ADULT
-from benchmarks.tasks import BOTH, Task, prepare, score_answers
+from benchmarks.tasks import Task, prepare, score_draws
 from dicoflex import DiCoFlex, Schema, metrics
 
 TITLE = "Masks"
@@ -70,10 +68,9 @@ def _draw(cell: Cell, task: Task, model: DiCoFlex, mask: tuple[str, ...]) -> pd.
 
 def _look(cell: Cell, task: Task, frame: pd.DataFrame, mask: tuple[str, ...] = ()) -> dict[str, Any]:
     """The scores of some draws, and for each masked feature how often it changed among the valid ones."""
-    answers = Answers(frame, 0.0, np.ones(len(task.queries), dtype=bool))
     valid = frame[task.is_valid(frame)]
     return {
-        "scores": score_answers(task, answers, size=cell.size, seed=cell.seed, frozen=mask)[BOTH],
+        "scores": score_draws(cell, task, frame, frozen=mask),
         "features": {name: _changes(task, valid, name) for name in (mask or [f for _, f in FEATURES])},
     }
 

@@ -9,17 +9,15 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from matplotlib.figure import Figure
 
 from benchmarks import paper
-from benchmarks.baselines.base import Answers
 from benchmarks.cells import Cell, Result, merged
 from benchmarks.methods import EXPONENTS, explainer, is_cut
 from benchmarks.options import Options
 from benchmarks.pages import SCORES, Finding, beside, canvas, colour, head, number, table
 from benchmarks.tables import ADULT
-from benchmarks.tasks import BOTH, prepare, score_answers
+from benchmarks.tasks import prepare, score_draws
 
 TITLE = "Sparsity"
 LABEL = "tab:our-perturb"
@@ -46,8 +44,7 @@ def measure(cell: Cell, models: Path) -> dict[str, Any]:
             task.queries, target=task.targets, n=cell.size.candidates, p=p, random_state=cell.seed,
             filter=cell.method == "mixed",
         )  # fmt: skip
-        answers = Answers(frame, 0.0, np.ones(len(task.queries), dtype=bool))
-        found["at"][str(p)] = score_answers(task, answers, size=cell.size, seed=cell.seed)[BOTH]
+        found["at"][str(p)] = score_draws(cell, task, frame)
     return found
 
 

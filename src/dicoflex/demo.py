@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Way", "run"]
+__all__ = ["MODEL", "PEOPLE", "WAYS", "Way", "run"]
 
 import shlex
 import time

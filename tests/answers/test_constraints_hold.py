@@ -22,7 +22,7 @@ from dicoflex.generators.base import Context
 from dicoflex.limits.limits import Limits
 from dicoflex.runtime.randomness import row_keys
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
 ROWS = 10
 PLAN = {

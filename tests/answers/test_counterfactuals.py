@@ -296,7 +296,8 @@ def test_two_numbers_get_a_map_with_the_density_of_that_query() -> None:
     assert make([(0, 2)], train=train).plot().axes[0].get_xlabel() == "x"
 
 
-def test_a_large_result_is_quick() -> None:
+@pytest.mark.slow
+def test_a_large_result() -> None:
     queries = pd.concat([TRAIN] * 500).reset_index(drop=True)
     cfs = make([(i, (i + j) % 4) for i in range(2000) for j in range(1, 4)], queries=queries)
     assert len(cfs.changes()) > 6000

@@ -18,16 +18,19 @@ from benchmarks.experiments.speed.ground import Amount
 from benchmarks.registry import EXPERIMENTS
 from dicoflex.learning.stand_in import Forest, Perceptron
 
-# Less than a quick run: stand-ins learn less, speed asks the models of the others, and nothing needs a fresh process.
+# Less than a quick run: stand-ins learn less, speed asks the models of the others, nothing needs a fresh process, and
+# pictures are small.
 LESS: list[tuple[Any, str, Any]] = [
-    (Perceptron, "STEPS", 300),
+    (Perceptron, "STEPS", 120),
     (Forest, "ROUNDS", 10),
     (speed.measuring, "QUICK", cells.QUICK),
     (speed.measuring, "LITTLE", Amount(repeats=1, anchors=20, calls=5, dice_queries=1, many=50)),
     (speed.ground, "QUICK_MIXED", {}),
+    (speed.sampling, "ANSWERS", 2),
     (speed.startup, "fresh", lambda _command: lambda _turn: 1),
     (speed.throughput, "apart", lambda function, *given: function(*given)),
     (scale.measuring, "apart", lambda function, *given: function(*given)),
+    (command, "DPI", 30),
 ]
 
 

@@ -24,6 +24,7 @@ from benchmarks.baselines.base import Clock
 from benchmarks.baselines.descent import Schedule
 from benchmarks.baselines.distance import Distance
 from benchmarks.black_boxes import perceptron
+from benchmarks.tasks import cut
 from dicoflex import Schema, datasets, metrics
 from dicoflex.datasets import Dataset
 from dicoflex.errors import DataError, QueryError
@@ -35,11 +36,17 @@ SLOW = ("dice-genetic", "dice-gradient")
 needs_dice = pytest.mark.skipif(find_spec("dice_ml") is None, reason="dice-ml is not installed")
 # Small autoencoders and short searches: enough for a table of this size.
 QUICK: dict[str, dict[str, Any]] = {
-    "cchvae": {"steps": 500},
-    "revise": {"steps": 500, "schedule": Schedule(steps=150, rate=0.1)},
-    "tabcf": {"steps": 200, "schedule": Schedule(steps=150, rate=0.4)},
-    "wachter": {"schedule": Schedule(steps=200, rate=0.1)},
+    "cchvae": {"steps": 200},
+    "revise": {"steps": 200, "schedule": Schedule(steps=80, rate=0.2)},
+    "tabcf": {"steps": 100, "schedule": Schedule(steps=80, rate=0.4)},
+    "wachter": {"schedule": Schedule(steps=120, rate=0.15)},
     "dice-gradient": {"options": {"min_iter": 50, "max_iter": 300}},
+}
+# Next to none of either: enough to see what is left alone.
+BRIEF = QUICK | {
+    "revise": {"steps": 5, "schedule": Schedule(steps=5, rate=0.2)},
+    "tabcf": {"steps": 5, "schedule": Schedule(steps=5, rate=0.4)},
+    "wachter": {"schedule": Schedule(steps=20, rate=0.2), "restarts": 0},
 }
 
 
@@ -52,11 +59,7 @@ def methods(*, needs: str | None = None, but: Sequence[str] = ()) -> list[Any]:
 @pytest.fixture(scope="module")
 def table() -> Dataset:
     """Adult, cut to few rows; test rows fit its schema, and training rows lack some of its levels."""
-    adult = datasets.load("adult")
-    return Dataset(
-        "adult", adult.X_train.head(ROWS), adult.y_train.head(ROWS), adult.X_test, adult.y_test, adult.schema,
-        adult.label, adult.positive, adult.immutable,
-    )  # fmt: skip
+    return cut(datasets.load("adult"), ROWS)
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +109,7 @@ def answered(
 
     def get(name: str) -> tuple[pd.DataFrame, np.ndarray, Answers]:
         if name not in made:
-            each = 1 if name in SLOW else 3 if name in DICE else 6
+            each = 1 if name in SLOW else 2 if name in DICE else 6
             some = [*range(each), *range(6, 6 + each)]
             asked, wanted = queries.iloc[some], targets[some]
             made[name] = asked, wanted, fitted(name).answer(asked, wanted, n=2)
@@ -182,7 +185,7 @@ def test_time_that_is_up_leaves_every_query_undone(
 
 @pytest.mark.parametrize("name", methods(but=SLOW))
 def test_the_same_seed_gives_the_same_answers(name: str, fitted: Any, queries: pd.DataFrame, targets: Any) -> None:
-    first, second = (fitted(name).answer(queries.head(2), targets[:2], n=2).frame for _ in range(2))
+    first, second = (fitted(name).answer(queries.head(1), targets[:1], n=2).frame for _ in range(2))
     pd.testing.assert_frame_equal(first, second)
 
 
@@ -192,8 +195,9 @@ def test_immutable_features_stay(
 ) -> None:
     frozen = ("sex", "race", "education")
     bound = replace(problem, immutable=frozen)
-    answers = quick(name).fit(bound, seed=0).answer(queries.head(4), targets[:4], n=2)
-    assert len(answers.frame) > 0
+    method = BASELINES[name](**BRIEF.get(name, {})).fit(bound, seed=0)
+    answers = method.answer(queries.head(2), targets[:2], n=2)
+    assert metrics.changed(queries, answers.frame, table.schema).to_numpy().any()
     assert metrics.violations(queries, answers.frame, frozen) == 0
 
 
@@ -246,7 +250,7 @@ def test_wachter_changes_no_level(answered: Any, table: Dataset) -> None:
 
 
 def test_wachter_stays_nearer_than_the_oracle_where_both_change_numbers_alone() -> None:
-    moons = datasets.two_moons(600)
+    moons = datasets.two_moons(300)
     black_box = perceptron(moons, 0)
     problem = Problem.of(black_box, moons.X_train, moons.schema)
     targets = 1 - black_box.predict(moons.X_test)

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from benchmarks import cells
-from benchmarks.cells import QUICK, Cell, Result, merged, run, tidy
+from benchmarks.cells import QUICK, Cell, Result, merged, run
 from benchmarks.experiments import comparison
-from benchmarks.machine import apart, held_mb, peak_mb
+from benchmarks.machine import apart, held_mb, peak_mb, versions
 from benchmarks.options import Options
 from dicoflex.errors import DataError
 
@@ -121,8 +121,9 @@ def test_a_quick_run_takes_a_slice_unless_it_is_told_which() -> None:
 
 
 def test_a_function_can_be_called_in_a_fresh_process() -> None:
-    assert apart(tidy, {"a": 0.1 + 0.2, "b": [1, None]}) == {"a": 0.3, "b": [1, None]}
+    assert apart(versions, ["numpy", "no-such-package"]) == versions(["numpy", "no-such-package"])
 
 
 def test_memory_is_told_in_megabytes() -> None:
-    assert 20 < held_mb() <= peak_mb() < 100_000
+    # The system counts in steps, and a peak may lag behind a little.
+    assert 20 < held_mb() < peak_mb() + 10 < 100_000

@@ -402,6 +402,7 @@ def survives(text: str) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_random_texts_give_a_rule_or_a_rule_error() -> None:
     maker = Maker(4)
     read = sum(survives(maker.text()) for _ in range(100_000))
@@ -436,6 +437,7 @@ conditions = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(conditions)
 @settings(max_examples=300, deadline=None)
 def test_every_tree_is_written_so_that_it_reads_back(tree: Any) -> None:

@@ -43,6 +43,7 @@ KINDS = [
 ]
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(
     kinds=st.lists(st.sampled_from(KINDS), min_size=1, max_size=5),

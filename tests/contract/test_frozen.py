@@ -29,6 +29,7 @@ def odd_queries(queries: pd.DataFrame) -> pd.DataFrame:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("frozen", FROZEN, ids=str)
 def test_frozen_columns_are_equal_bit_for_bit(frozen: list[str], model: DiCoFlex, queries: pd.DataFrame) -> None:

@@ -15,6 +15,7 @@ from dicoflex import DiCoFlex
 from dicoflex.generators import GENERATORS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [explained, sampled])
 def test_batching_does_not_matter(how: Callable[..., pd.DataFrame], model: DiCoFlex, queries: pd.DataFrame) -> None:
     given = {"p": 0.25, "frozen": ["age"], "random_state": 5}

@@ -88,6 +88,7 @@ TINY = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", TINY)
 @pytest.mark.parametrize("name", ["mixed", "maf", "kde"])
 def test_tables_that_hardly_are_one(name: str, case: str, quickly: Quickly, tmp_path: Path) -> None:

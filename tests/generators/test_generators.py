@@ -158,6 +158,7 @@ def test_loss_is_the_mean_negative_log_likelihood(table: Table, pairs: tuple[Con
         assert loss(model, pairs) == pytest.approx(-model.log_prob(*pairs).mean(), abs=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ON_REALS)
 def test_density_integrates_to_one(name: str) -> None:
     table = number_table()
@@ -170,6 +171,7 @@ def test_density_integrates_to_one(name: str) -> None:
     assert density.sum() * (axis[1] - axis[0]) ** 2 == pytest.approx(1.0, abs=1e-3)
 
 
+@pytest.mark.slow
 def test_log_prob_does_not_depend_on_the_batch(name: str, table: Table, pairs: tuple[Context, np.ndarray]) -> None:
     context, answers = pairs
     model = make(name, table)
@@ -192,6 +194,7 @@ def test_kernel_on_the_answer_itself_is_left_out(table: Table) -> None:
 # -- the compiled pass against zuko -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FLOWS)
 @pytest.mark.parametrize(
     "settings", [{}, {"hidden_layers": 1, "hidden_features": 7}, {"hidden_layers": 3, "layers": 2}]
@@ -264,6 +267,7 @@ def test_one_bad_row_does_not_spoil_the_gradient(name: str, table: Table, pairs:
     assert all(torch.isfinite(p.grad).all() for p in model.parameters() if p.grad is not None)
 
 
+@pytest.mark.slow
 def test_draws_do_not_depend_on_the_batch(name: str, table: Table, pairs: tuple[Context, np.ndarray]) -> None:
     context = pairs[0].take(slice(0, 40))
     model = make(name, table)
@@ -319,6 +323,7 @@ def test_no_draws_and_no_queries(name: str, table: Table, pairs: tuple[Context, 
     assert draw(model, pairs[0].take(slice(0, 0))).shape == (0, 5, 6)
 
 
+@pytest.mark.slow
 def test_draws_follow_the_target(name: str) -> None:
     """Of two classes that share no values, a trained density gives rows of the one asked for."""
     table = number_table()

@@ -31,7 +31,7 @@ from dicoflex.table.encoding import Encoding
 from dicoflex.table.schema import Schema
 from dicoflex.table.survey import take_rows
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
 N = 400
 Quickly = Callable[..., DiCoFlex]

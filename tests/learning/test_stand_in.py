@@ -17,7 +17,7 @@ from dicoflex.stand_in import Forest, Perceptron, StandIn, restore
 from dicoflex.table.encoding import Encoding
 from dicoflex.table.schema import Schema
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
 N = 600
 

@@ -203,6 +203,7 @@ class Random:
         )
 
 
+@pytest.mark.slow
 def test_random_rules_keep_their_truth_as_clauses() -> None:
     random, compared = Random(seed=0), 0
     for _ in range(400):

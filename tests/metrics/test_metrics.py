@@ -263,6 +263,7 @@ cells = st.tuples(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=50)
 @given(st.lists(st.tuples(st.integers(0, 2), cells), min_size=2, max_size=25))
 def test_gower_equals_the_definition(labelled):

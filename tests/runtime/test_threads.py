@@ -52,9 +52,13 @@ def test_blas_has_one_thread_inside_and_its_own_number_after() -> None:
 
 def test_torch_has_one_thread_inside_and_its_own_number_after() -> None:
     before = torch.get_num_threads()
-    with one_torch_thread():
-        assert torch.get_num_threads() == 1
-    assert torch.get_num_threads() == before
+    torch.set_num_threads(2)
+    try:
+        with one_torch_thread():
+            assert torch.get_num_threads() == 1
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_blocks_that_overlap_in_threads_set_the_number_back() -> None:

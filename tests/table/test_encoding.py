@@ -139,6 +139,7 @@ def bits(frame: pd.DataFrame) -> list[bytes]:
 # -- the identity ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @quickly
 @given(frames())
 def test_decode_undoes_encode(frame: pd.DataFrame) -> None:
@@ -151,6 +152,7 @@ def test_decode_undoes_encode(frame: pd.DataFrame) -> None:
     assert_same(restored.decode(restored.encode(frame), frame.index), frame)
 
 
+@pytest.mark.slow
 @quickly
 @given(frames())
 def test_conform_changes_no_bit(frame: pd.DataFrame) -> None:
@@ -162,6 +164,7 @@ def test_conform_changes_no_bit(frame: pd.DataFrame) -> None:
     assert_same(frame, before)
 
 
+@pytest.mark.slow
 @quickly
 @given(frames())
 def test_snap_keeps_training_values(frame: pd.DataFrame) -> None:
@@ -170,6 +173,7 @@ def test_snap_keeps_training_values(frame: pd.DataFrame) -> None:
     assert not encoding.differs(encoding.snap(values), values).any()
 
 
+@pytest.mark.slow
 @quickly
 @given(frames(small=True))
 def test_reals_round_trip(frame: pd.DataFrame) -> None:
@@ -185,6 +189,7 @@ def test_reals_round_trip(frame: pd.DataFrame) -> None:
     np.testing.assert_array_equal(encoding.to_reals(values)[:, encoding.is_onehot] % 1, 0)
 
 
+@pytest.mark.slow
 @quickly
 @given(frames(small=True), st.integers(0, 2**32 - 1))
 def test_from_reals_of_anything_is_a_row_of_the_schema(frame: pd.DataFrame, seed: int) -> None:
@@ -202,6 +207,7 @@ def test_from_reals_of_anything_is_a_row_of_the_schema(frame: pd.DataFrame, seed
             assert set(present) <= set(range(feature.n_states))
 
 
+@pytest.mark.slow
 @quickly
 @given(frames())
 def test_what_is_exact_comes_back_bit_for_bit(frame: pd.DataFrame) -> None:

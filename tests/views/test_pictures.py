@@ -147,6 +147,7 @@ def test_map_stands_missing_values_constant_features_and_points_outside() -> Non
     assert len(pixels(plot_map(train.iloc[[1]], train.iloc[:0], schema=schema)))
 
 
+@pytest.mark.slow
 def test_importing_loads_neither_matplotlib_nor_rich() -> None:
     code = (
         "import sys, dicoflex.views.tiles, dicoflex.views.map, dicoflex.views.html, dicoflex.answers.counterfactuals; "
@@ -156,6 +157,7 @@ def test_importing_loads_neither_matplotlib_nor_rich() -> None:
     assert out.stdout.strip() == "[]"
 
 
+@pytest.mark.slow
 def test_drawing_leaves_pyplot_alone() -> None:
     code = (
         "import sys; from test_pictures import *; plot_changes(card(MIXED)); "

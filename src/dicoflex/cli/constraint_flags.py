@@ -13,7 +13,7 @@
 
 from __future__ import annotations
 
-__all__ = ["FORMS", "PLAIN", "Flags", "constraints", "features", "matches", "number"]
+__all__ = ["FORMS", "PLAIN", "Flags", "constraints", "features", "matches"]
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field, make_dataclass

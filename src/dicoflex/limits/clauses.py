@@ -7,7 +7,7 @@ touches a missing value is false, so its negation is true: every literal carries
 
 from __future__ import annotations
 
-__all__ = ["LEVELS", "LINEAR", "MISSING", "OPAQUE", "Clauses", "holds"]
+__all__ = ["BELOW", "EQUAL", "LEVELS", "LINEAR", "MISSING", "OPAQUE", "UNEQUAL", "Clauses", "holds"]
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

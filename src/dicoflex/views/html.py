@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["to_html_fragment", "to_html_page"]
+__all__ = ["PICTURE_DPI", "to_html_fragment", "to_html_page"]
 
 import base64
 from collections import Counter

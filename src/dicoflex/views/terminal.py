@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["has_probability", "more_text", "to_rich"]
+__all__ = ["MARK_STYLES", "STYLES", "has_probability", "more_text", "to_rich"]
 
 import math
 from collections.abc import Iterator, Sequence

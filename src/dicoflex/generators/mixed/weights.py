@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Asked", "MixedConfig", "Weights", "n_settings", "settings_of", "shapes"]
+__all__ = ["Asked", "MixedConfig", "Weights", "shapes"]
 
 from typing import Any, NamedTuple
 
@@ -38,15 +38,15 @@ class Asked(NamedTuple):
     def of(cls, grid: Grid, config: MixedConfig, n_classes: int, context: Context) -> Asked:
         """What a context says, looked up once."""
         own = grid.locate(context.query)
-        return cls(own, settings_of(config, n_classes, context), context.frozen | (own.n_others == 0))
+        return cls(own, _settings_of(config, n_classes, context), context.frozen | (own.n_others == 0))
 
 
-def n_settings(n_features: int, n_classes: int, config: MixedConfig) -> int:
+def _n_settings(n_features: int, n_classes: int, config: MixedConfig) -> int:
     """How many numbers tell everything but the query."""
     return n_features + n_classes + len(config.exponents) + len(config.confidences)
 
 
-def settings_of(config: MixedConfig, n_classes: int, context: Context) -> NDArray[np.float32]:
+def _settings_of(config: MixedConfig, n_classes: int, context: Context) -> NDArray[np.float32]:
     """Everything but the query as one row of weights: frozen, target, and where p and c lie among their knots."""
     target = np.eye(n_classes)[context.target]
     p = _knots(np.log(context.p), np.log(config.exponents))
@@ -68,7 +68,7 @@ def shapes(grid: Grid, n_classes: int, config: MixedConfig) -> dict[str, tuple[i
     return {
         "query": (grid.n_cells, hidden),
         "query_slope": (wide, hidden),
-        "settings": (n_settings(d, n_classes, config), hidden),
+        "settings": (_n_settings(d, n_classes, config), hidden),
         "prefix": (grid.n_cells, hidden),
         "prefix_slope": (wide, hidden),
         "prefix_kept": (d, hidden),
