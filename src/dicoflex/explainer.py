@@ -34,6 +34,8 @@ class DiCoFlex(BaseEstimator):
     exponents, k, alpha: p values to train for, neighbours per row (None: 16 as in the paper; 24 for "mixed"), and the
     weight of frozen features in the distance.
     masks: lists of features that are frozen together in training; None trains for any subset.
+    coherence: also learn what goes together in the table, so that answers are refined: nothing needless, nothing that
+    no training row has together, as near as possible; fitting takes some seconds longer.
     generator_config, training, fit_config: settings of the parts, as objects or dicts; None takes the defaults.
     max_seconds: a limit on the training time. device: "auto", "cpu" or "cuda".
     random_state: a whole number makes `fit` repeatable. verbose: progress bars; None shows them on a terminal.
@@ -55,6 +57,7 @@ class DiCoFlex(BaseEstimator):
         k: int | None = None,
         alpha: float = 10.0,
         masks: Sequence[Sequence[Any]] | None = None,
+        coherence: bool = False,
         generator_config: GeneratorConfig | dict[str, Any] | None = None,
         training: TrainingConfig | dict[str, Any] | None = None,
         fit_config: FitConfig | dict[str, Any] | None = None,
@@ -69,6 +72,7 @@ class DiCoFlex(BaseEstimator):
         self.k = k
         self.alpha = alpha
         self.masks = masks
+        self.coherence = coherence
         self.generator_config = generator_config
         self.training = training
         self.fit_config = fit_config
@@ -115,7 +119,7 @@ class DiCoFlex(BaseEstimator):
         """The settings of all parts, checked."""
         settings = FitSettings.resolve(
             self.generator,
-            shared={"exponents": self.exponents, "k": self.k, "alpha": self.alpha},
+            shared={"exponents": self.exponents, "k": self.k, "alpha": self.alpha, "coherence": self.coherence or None},
             generator_config=self.generator_config,
             fit_config=self.fit_config,
             training=self.training,

@@ -103,6 +103,10 @@ def fit(
     table: TableFlags,
     generator: Annotated[str, typer.Option(help="Density to learn: mixed, maf, nice, realnvp or kde.")] = "mixed",
     paper: Annotated[bool, typer.Option("--paper", help="The paper's model and settings, instead.")] = False,
+    coherence: Annotated[
+        bool,
+        typer.Option("--coherence", help="Also learn what goes together in the table, so that answers are refined."),
+    ] = False,
     max_seconds: Annotated[float | None, typer.Option(help="Training time at most.", show_default=False)] = None,
     seed: Seed = None,
     device: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "auto",
@@ -119,6 +123,7 @@ def fit(
     options: dict[str, Any] = {
         "schema": described,
         "max_seconds": max_seconds,
+        "coherence": coherence,
         "random_state": seed,
         "device": device,
         "verbose": False if quiet else None,
@@ -127,7 +132,7 @@ def fit(
     started = time.perf_counter()
     explainer.fit(frame[described.names], frame[label])
     # Kept with the model, so that `explain` knows which column of a table with answers is no feature.
-    explainer.report_["label"] = label
+    explainer.model_ = explainer.model_.with_facts(label=label)
     explainer.save(out)
     if not quiet:
         say_fitted(explainer, frame[label], data=data, out=out, seconds=time.perf_counter() - started)
