@@ -16,10 +16,9 @@ from collections import defaultdict
 from pathlib import Path
 from types import ModuleType
 
-import kernels
 import pytest
 
-ROOT = kernels.ROOT
+ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "architecture.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 BLOCK = re.compile(r"^```(python|diff) (\S+)\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)

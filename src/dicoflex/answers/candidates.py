@@ -14,7 +14,7 @@ from dicoflex.answers.query import Query
 from dicoflex.answers.ways import Merits, ways_of
 from dicoflex.coherence import Coherence
 from dicoflex.model import Model
-from dicoflex.refinement import Wanted, refine
+from dicoflex.refinement import Asked, Wanted, refine
 from dicoflex.runtime.columns import Columns
 from dicoflex.runtime.randomness import row_keys
 from dicoflex.table.encoding import Values
@@ -104,16 +104,15 @@ def _draws(
 def _refined(
     model: Model, query: Query, draws: Draws, wanted: Wanted, frozen: NDArray[np.bool_]
 ) -> Candidates:  # fmt: skip
-    found = refine(
-        model.encoding, model.judges, draws.values, draws.query, query.context.query, wanted,
-        frozen=frozen, limits=query.limits, variants=1,
-    )  # fmt: skip
+    asked = Asked(query.context.query, wanted, frozen, query.limits)
+    found = refine(model.encoding, model.judges, draws.values, draws.query, asked)
     source = draws.take(found.source)
     values = model.encoding.snap(found.values)
     values = np.where(differ(values, query.context.query[source.query]), values, query.context.query[source.query])
     rows = Candidates(
-        values, source.query, row_keys(values, 0), found.probability, found.row_density, found.weakest, source.values
-    )
+        values=values, query=source.query, key=row_keys(values, 0), probability=found.probability,
+        row_density=found.row_density, weakest=found.weakest, drawn=source.values,
+    )  # fmt: skip
     return rows.take(_fine(model, query, rows, wanted))
 
 
@@ -127,7 +126,10 @@ def _judged(model: Model, query: Query, values: Values, which: Ints) -> Candidat
     """Candidates from rows that nobody judged yet."""
     said = model.stand_in.probabilities(values)[np.arange(len(values)), query.context.target[which]]
     row_density, weakest = coherence_of(model).density.judge(values)
-    return Candidates(values, which, row_keys(values, 0), said, row_density, weakest, values)
+    return Candidates(
+        values=values, query=which, key=row_keys(values, 0), probability=said, row_density=row_density,
+        weakest=weakest, drawn=values,
+    )  # fmt: skip
 
 
 def merits_of(model: Model, query: Query, found: Candidates) -> Merits:

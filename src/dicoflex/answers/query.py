@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Query"]
+__all__ = ["Query", "bound_by"]
 
 from collections.abc import Hashable
 from dataclasses import dataclass

@@ -105,7 +105,7 @@ def fit(
     paper: Annotated[bool, typer.Option("--paper", help="The paper's model and settings, instead.")] = False,
     coherence: Annotated[
         bool,
-        typer.Option("--coherence", help="Also learn what goes together in the table, so that answers are refined."),
+        typer.Option("--coherence", help="Also learn what goes together, so that answers are refined."),
     ] = False,
     max_seconds: Annotated[float | None, typer.Option(help="Training time at most.", show_default=False)] = None,
     seed: Seed = None,

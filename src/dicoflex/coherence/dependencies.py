@@ -100,16 +100,16 @@ class Dependencies:
         """The dependencies as kernels take them."""
         found = self.found
         return Steps(
-            np.array([KINDS[one.kind] for one in found], dtype=np.int64),
-            np.array([one.follows for one in found], dtype=np.int64),
-            np.cumsum([0, *(len(one.of) for one in found)]),
-            np.array([j for one in found for j in one.of], dtype=np.int64),
-            np.array([w for one in found for w in (one.weights or (0.0,) * len(one.of))], dtype=np.float64),
-            np.array([one.constant for one in found], dtype=np.float64),
-            np.array([10.0**one.decimals for one in found], dtype=np.float64),
-            np.cumsum([0, *(len(one.keys) for one in found)]),
-            np.array([key for one in found for key in one.keys], dtype=np.float64),
-            np.array([value for one in found for value in one.values], dtype=np.float64),
+            kind=np.array([KINDS[one.kind] for one in found], dtype=np.int64),
+            follows=np.array([one.follows for one in found], dtype=np.int64),
+            at=np.cumsum([0, *(len(one.of) for one in found)]),
+            source=np.array([j for one in found for j in one.of], dtype=np.int64),
+            weight=np.array([w for one in found for w in (one.weights or (0.0,) * len(one.of))], dtype=np.float64),
+            constant=np.array([one.constant for one in found], dtype=np.float64),
+            scale=np.array([10.0**one.decimals for one in found], dtype=np.float64),
+            table_at=np.cumsum([0, *(len(one.keys) for one in found)]),
+            key=np.array([key for one in found for key in one.keys], dtype=np.float64),
+            value=np.array([value for one in found for value in one.values], dtype=np.float64),
         )
 
     def state(self) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ row may be likely as a whole and yet hold one value that hardly goes with the re
 
 from __future__ import annotations
 
-__all__ = ["BLOCK", "QUANTILES", "WEIGHTS", "Factors", "RowDensity", "edited", "factor_of", "factors_of", "whole"]
+__all__ = ["BLOCK", "QUANTILES", "Factors", "RowDensity", "edited", "factor_of", "factors_of", "whole"]
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple

@@ -6,9 +6,9 @@ them; then each changed number moves towards the query. It is deterministic: the
 
 from __future__ import annotations
 
-__all__ = ["Refined", "Wanted", "refine"]
+__all__ = ["Asked", "Refined", "Wanted", "refine"]
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,59 +51,56 @@ class Refined(Columns):
     weakest: Floats
 
 
+@dataclass(frozen=True)
+class Asked:
+    """Queries and what their answers must be: values (n, d), wishes, what is frozen (n, d), and other limits."""
+
+    query: Values
+    wanted: Wanted
+    frozen: Bools
+    limits: Limits | None
+
+
 def refine(
-    encoding: Encoding,
-    judges: Judges,
-    draws: Values,
-    which: Ints,
-    query: Values,
-    wanted: Wanted,
-    *,
-    frozen: Bools,
-    limits: Limits | None,
-    variants: int = 1,
+    encoding: Encoding, judges: Judges, draws: Values, which: Ints, asked: Asked, *, variants: int = 1
 ) -> Refined:
     """The draws of the queries `which`, refined: up to `variants` rows of each, by different orders of undoing.
 
     Rules between features are looked at afterwards: rows that break one are refined again with the features that rules
     name left as they were drawn.
     """
-    d = query.shape[1]
-    found, stands = _pass(judges, draws, which, query, wanted, Bounds.of(encoding, frozen, limits, _none(d)), variants)
+    d, limits = asked.query.shape[1], asked.limits
+    bounds = Bounds.of(encoding, asked.frozen, limits, np.zeros(d, dtype=bool))
+    found, stands = _pass(judges, draws, which, asked, bounds, variants=variants)
     if limits is None or not limits.constraints.rules:
         return found.take(stands)
-    broken = _broken(encoding, limits, found, which, query) & stands
-    if broken.any():
-        touched = np.asarray(limits.clauses.touches.any(axis=0)) if len(limits.clauses) else np.ones(d, dtype=bool)
-        again = np.unique(found.source[broken])
-        bounds = Bounds.of(encoding, frozen, limits, touched)
-        more, fine = _pass(judges, draws[again], which[again], query, wanted, bounds, variants)
-        more = Refined(more.values, again[more.source], more.probability, more.row_density, more.weakest)
-        kept = more.take(fine)
-        found = Refined.join([found.take(stands & ~broken), kept])
-        return found.take(~_broken(encoding, limits, found, which, query))
-    return found.take(stands)
+    broken = stands & _broken(limits, found, which, asked.query)
+    if not broken.any():
+        return found.take(stands)
+    touched = np.asarray(limits.clauses.touches.any(axis=0)) if len(limits.clauses) else np.ones(d, dtype=bool)
+    again = np.unique(found.source[broken])
+    bounds = Bounds.of(encoding, asked.frozen, limits, touched)
+    more, fine = _pass(judges, draws[again], which[again], asked, bounds, variants=variants)
+    more = replace(more, source=again[more.source]).take(fine)
+    both = Refined.join([found.take(stands & ~broken), more])
+    return both.take(~_broken(limits, both, which, asked.query))
 
 
-def _none(d: int) -> Bools:
-    return np.zeros(d, dtype=bool)
-
-
-def _broken(encoding: Encoding, limits: Limits, found: Refined, which: Ints, query: Values) -> Bools:  # noqa: ARG001
+def _broken(limits: Limits, found: Refined, which: Ints, query: Values) -> Bools:
     entry = which[found.source]
     return limits.broken(found.values, query[entry], entry)
 
 
 def _pass(
-    judges: Judges, draws: Values, which: Ints, query: Values, wanted: Wanted, bounds: Bounds, variants: int
+    judges: Judges, draws: Values, which: Ints, asked: Asked, bounds: Bounds, *, variants: int
 ) -> tuple[Refined, Bools]:
     """Every draw refined in `variants` ways, and which of the rows stand."""
     rows = np.repeat(draws, variants, axis=0)
     stands, scores = np.zeros(len(rows), dtype=bool), np.zeros((len(rows), 3))
-    matrix = wanted.matrix()
+    matrix = asked.wanted.matrix()
 
     def work(low: int, high: int) -> None:
-        refine_rows(low, high, rows, variants, query, which, matrix, judges, bounds, stands, scores)
+        refine_rows(low, high, rows, variants, asked.query, which, matrix, judges, bounds, stands, scores)
 
     in_threads(work, len(draws), least=SLICE, most=SLICE)
     source = np.repeat(np.arange(len(draws)), variants)

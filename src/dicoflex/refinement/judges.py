@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Bounds", "Desk", "Judges", "allowed", "differ", "new_desk", "settle", "sure_of"]
+__all__ = ["Bounds", "Judges", "allowed", "differ", "new_desk", "settle", "sure_of"]
 
 from typing import NamedTuple
 
@@ -81,21 +81,21 @@ class Judges(NamedTuple):
         """The judges of a model with this encoding and this stand-in."""
         stops = coherence.stops
         return cls(
-            isinstance(stand_in, Perceptron),
-            _net(encoding, stand_in),
-            _trees(stand_in),
-            coherence.pairs.bins.places,
-            coherence.pairs.unseen,
-            coherence.density.bins.places,
-            coherence.density.factors,
-            coherence.dependencies.steps,
-            coherence.dependencies.followers,
-            encoding.scale,
-            stops.step,
-            np.power(10.0, stops.decimals),
-            stops.at,
-            stops.value,
-            stops.typical,
+            is_net=isinstance(stand_in, Perceptron),
+            net=_net(encoding, stand_in),
+            trees=_trees(stand_in),
+            pairs=coherence.pairs.bins.places,
+            unseen=coherence.pairs.unseen,
+            rows=coherence.density.bins.places,
+            factors=coherence.density.factors,
+            steps=coherence.dependencies.steps,
+            follower=coherence.dependencies.followers,
+            scale=encoding.scale,
+            step=stops.step,
+            digits=np.power(10.0, stops.decimals),
+            stop_at=stops.at,
+            stop=stops.value,
+            typical=stops.typical,
         )
 
 
@@ -103,10 +103,8 @@ def _net(encoding: Encoding, stand_in: StandIn) -> Net:
     numbers = encoding.number_feature
     layers = [a for layer in stand_in.layers for a in layer] if isinstance(stand_in, Perceptron) else _NO_LAYERS
     number_at, level_at, is_pair = encoding.places
-    return Net(
-        numbers, encoding.mean[numbers], encoding.scale[numbers], encoding.code_feature, number_at, level_at, is_pair,
-        *layers,
-    )  # fmt: skip
+    placed = numbers, encoding.mean[numbers], encoding.scale[numbers], encoding.code_feature
+    return Net(*placed, number_at, level_at, is_pair, *layers)
 
 
 _NO_LAYERS = [np.zeros((0, 0), np.float32), np.zeros(0, np.float32)] * 3
@@ -116,7 +114,10 @@ def _trees(stand_in: StandIn) -> Trees:
     if isinstance(stand_in, Forest):
         return Trees(*(getattr(stand_in, name) for name in Trees._fields))
     ints, reals, links = np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int32)
-    return Trees(ints, links, reals, np.zeros(0, bool), links, links, reals, reals)
+    return Trees(
+        start=ints, feature=links, threshold=reals, missing_left=np.zeros(0, bool), left=links, right=links,
+        value=reals, baseline=reals,
+    )  # fmt: skip
 
 
 class Bounds(NamedTuple):
@@ -142,23 +143,55 @@ class Bounds(NamedTuple):
     @classmethod
     def of(cls, encoding: Encoding, frozen: Bools, limits: Limits | None, pinned: Bools) -> Bounds:
         """The limits of some queries, or what the schema allows where there are none."""
-        features = encoding.schema.features
-        n, d = frozen.shape
+        d = frozen.shape[1]
         if limits is None:
-            sizes = [int(f.missing) if f.is_number else f.n_states for f in features]
-            least = [f.minimum if f.is_number and f.minimum is not None else -np.inf for f in features]
-            most = [f.maximum if f.is_number and f.maximum is not None else np.inf for f in features]
-            low, high = np.tile(np.array(least), (n, 1)), np.tile(np.array(most), (n, 1))
-            open_ = np.ones((n, sum(sizes)), dtype=bool)
-            lists = _end_to_end([None] * d), _end_to_end([None] * d)
-            nothing = np.zeros(d)
-            return cls(frozen, low, high, open_, np.ones((n, d), dtype=bool), np.cumsum([0, *sizes]),
-                       np.zeros(d, dtype=bool), *lists[0], *lists[1], nothing, nothing, d, np.inf, pinned)  # fmt: skip
-        banned = [limits.banned.get(j) for j in range(d)]
-        listed = np.array([points is not None for points in limits.points])
-        return cls(limits.frozen | frozen, limits.low, limits.high, limits.states, limits.may_keep, limits.offset,
-                   listed, *_end_to_end(list(limits.points)), *_end_to_end(banned), limits.fixed, limits.unit,
-                   int(limits.most_changes), float(limits.most_cost), pinned)  # fmt: skip
+            return cls._of_schema(encoding, frozen, pinned)
+        points, banned = _end_to_end(list(limits.points)), _end_to_end([limits.banned.get(j) for j in range(d)])
+        return cls(
+            frozen=limits.frozen | frozen,
+            low=limits.low,
+            high=limits.high,
+            states=limits.states,
+            may_keep=limits.may_keep,
+            offset=limits.offset,
+            has_points=np.array([points is not None for points in limits.points]),
+            point_at=points[0],
+            point=points[1],
+            banned_at=banned[0],
+            banned=banned[1],
+            fixed=limits.fixed,
+            unit=limits.unit,
+            most_changes=int(limits.most_changes),
+            most_cost=float(limits.most_cost),
+            pinned=pinned,
+        )
+
+    @classmethod
+    def _of_schema(cls, encoding: Encoding, frozen: Bools, pinned: Bools) -> Bounds:
+        """What the schema allows."""
+        features, (n, d) = encoding.schema.features, frozen.shape
+        sizes = [int(f.missing) if f.is_number else f.n_states for f in features]
+        least = [f.minimum if f.is_number and f.minimum is not None else -np.inf for f in features]
+        most = [f.maximum if f.is_number and f.maximum is not None else np.inf for f in features]
+        nothing = _end_to_end([None] * d)
+        return cls(
+            frozen=frozen,
+            low=np.tile(np.array(least), (n, 1)),
+            high=np.tile(np.array(most), (n, 1)),
+            states=np.ones((n, sum(sizes)), dtype=bool),
+            may_keep=np.ones((n, d), dtype=bool),
+            offset=np.cumsum([0, *sizes]),
+            has_points=np.zeros(d, dtype=bool),
+            point_at=nothing[0],
+            point=nothing[1],
+            banned_at=nothing[0],
+            banned=nothing[1],
+            fixed=np.zeros(d),
+            unit=np.zeros(d),
+            most_changes=d,
+            most_cost=np.inf,
+            pinned=pinned,
+        )
 
 
 def _end_to_end(lists: list[Floats | None]) -> tuple[Ints, Floats]:
