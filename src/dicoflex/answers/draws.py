@@ -18,6 +18,7 @@ from dicoflex.runtime.randomness import GOLDEN, row_keys
 from dicoflex.runtime.threads import one_blas_thread
 from dicoflex.stand_in import StandIn
 from dicoflex.table.encoding import Encoding, Values
+from dicoflex.table.remembered import Remembered
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -32,14 +33,14 @@ class Terms:
 
     stand_in: what draws are doubted by; None to drop nothing. least_probability: per query, what it must give the
     target at least. unlikely: the share of the draws that a query gets at once, the least likely ones, that is left
-    out. training_keys: sorted keys of rows that a draw may not equal. limits: what constraints allow, per query.
-    scored: whether log densities are wanted.
+    out. remembered: rows that a draw may not equal. limits: what constraints allow, per query. scored: whether log
+    densities are wanted.
     """
 
     stand_in: StandIn | None
     least_probability: Floats
     unlikely: float = 0.0
-    training_keys: NDArray[np.uint64] | None = None
+    remembered: Remembered | None = None
     limits: Limits | None = None
     scored: bool = True
 
@@ -175,8 +176,8 @@ def _round(
     key = row_keys(rows, 0)
     if terms.limits is not None:
         fine &= ~terms.limits.broken(rows, np.repeat(part.query, count, axis=0), query)
-    if terms.training_keys is not None:
-        fine &= ~_member(key, terms.training_keys)
+    if terms.remembered is not None:
+        fine &= ~terms.remembered.hold(rows)
     density = log_density.reshape(len(waiting), count)
     likely = np.ones(len(rows), dtype=bool)
     if terms.unlikely > 0:
@@ -199,14 +200,6 @@ def _scores(generator: Generator, context: Context, rows: Values) -> Floats:
         for i in range(len(context))
     ]
     return np.concatenate(parts)
-
-
-def _member(keys: NDArray[np.uint64], known: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    if len(known) == 0:
-        return np.zeros(len(keys), dtype=bool)
-    at = np.minimum(np.searchsorted(known, keys), len(known) - 1)
-    found: NDArray[np.bool_] = known[at] == keys
-    return found
 
 
 def _mark_repeats(draws: Draws, earlier: list[Draws]) -> Draws:

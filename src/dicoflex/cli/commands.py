@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from dicoflex.table.schema import Schema
 
 from dicoflex.cli.messages import counted, note, say_fitted, say_header, say_schema, say_shortfall, say_verdicts
+from dicoflex.cli.row_keys import made_key, read_key_file
 from dicoflex.table.files import (
     TABLE_ENDINGS,
     check_folder,
@@ -147,6 +148,14 @@ def fit(
     generator: Annotated[str, typer.Option(help="Density to learn: mixed, maf, nice, realnvp or kde.")] = "mixed",
     paper: Annotated[bool, typer.Option("--paper", help="The paper's model and settings, instead.")] = False,
     max_seconds: Annotated[float | None, typer.Option(help="Training time at most.", show_default=False)] = None,
+    remember_rows: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="KEYFILE",
+            help="Remember the rows, for 'explain --novel', under the key in this file, which is made if absent.",
+            show_default=False,
+        ),
+    ] = None,
     seed: Seed = None,
     device: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "auto",
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no summary.")] = False,
@@ -170,7 +179,8 @@ def fit(
     }
     explainer = DiCoFlex.paper(**options) if paper else DiCoFlex(generator, **options)
     started = time.perf_counter()
-    explainer.fit(frame[described.names], frame[label])
+    remembered = False if remember_rows is None else made_key(remember_rows)
+    explainer.fit(frame[described.names], frame[label], remember_rows=remembered)
     # Kept with the model, so that `explain` knows which column of a table with answers is no feature.
     explainer.report_["label"] = label
     explainer.save(out)
@@ -238,6 +248,14 @@ def explain(
     confidence: Annotated[
         float | None, typer.Option(help="How sure the classifier should be.", show_default="as trained")
     ] = None,
+    novel: Annotated[
+        bool,
+        typer.Option("--novel", help="No copy of a training row; needs --row-key and a model that knows them."),
+    ] = False,
+    row_key: Annotated[
+        Path | None,
+        typer.Option(metavar="KEYFILE", help="Key file that 'fit --remember-rows' wrote.", show_default=False),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", help="File to write: .csv, .json, .html or .parquet.", show_default="the terminal"),
@@ -261,7 +279,7 @@ def explain(
         check_folder(out)
     from dicoflex.explainer import load
 
-    explainer = load(model)
+    explainer = load(model, row_key=None if row_key is None else read_key_file(row_key))
     flags = Flags(
         frozen=freeze,
         increase=increase,
@@ -288,6 +306,7 @@ def explain(
         p=p,
         constraints=wanted,
         confidence=confidence,
+        novel=novel,
         random_state=seed,
     )
     if out is None:
