@@ -31,6 +31,7 @@ settings.register_profile(
 settings.load_profile("same")
 
 CLASSES = ["no", "yes"]
+ROW_KEY = bytes(range(32))
 QUICK = {"training": {"min_steps": 0, "epochs": 2}, "fit_config": {"passes": 2, "rounds": 0}, "random_state": 0}
 
 
@@ -97,8 +98,13 @@ def ticking(step: float) -> Iterator[None]:
 
 
 def fit_quickly(X: pd.DataFrame, y: Any, generator: str = "mixed", *, steps: int = 60, **given: Any) -> DiCoFlex:
-    """A model that took next to no training; `given` goes to `fit` or over the settings of `DiCoFlex`."""
-    for_fit = {k: given.pop(k) for k in ("predict_proba", "classes") if k in given}
+    """A model that took next to no training; `given` goes to `fit` or over the settings of `DiCoFlex`.
+
+    Rows are remembered where the density can't do without them.
+    """
+    for_fit = {k: given.pop(k) for k in ("predict_proba", "classes", "remember_rows") if k in given}
+    if GENERATORS[generator].keeps_rows:
+        for_fit.setdefault("remember_rows", ROW_KEY)
     with small_stand_in(steps=steps):
         return DiCoFlex(generator, **{**QUICK, **given}).fit(X, y, **for_fit)
 
@@ -182,6 +188,7 @@ def judged(applicants: pd.DataFrame, labels: np.ndarray) -> DiCoFlex:
         applicants,
         labels,
         predict_proba=predict_proba,
+        remember_rows=ROW_KEY,
         steps=400,
         training={"min_steps": 0, "epochs": 8},
         fit_config={"passes": 3, "rounds": 1, "own_draws": 2000},

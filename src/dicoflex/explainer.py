@@ -101,21 +101,26 @@ class DiCoFlex(BaseEstimator):
         *,
         predict_proba: Callable[[pd.DataFrame], Any] | None = None,
         classes: Sequence[Any] | None = None,
+        remember_rows: bool | bytes | str = False,
     ) -> Self:
         """Learn from rows and the labels that the black box gave them; returns the explainer itself.
 
         predict_proba: the black box's probabilities for a frame like X, used during `fit` only. Its columns follow
         the sorted labels of `y`, or `classes`.
 
+        remember_rows: whether `novel=True` can be asked for. The model then holds a hash of every row, under a key that
+        is in no file: True makes one, `row_key_`, to be kept and given to `load`; one's own is 32 bytes or their
+        hexadecimal digits. "kde", which needs its rows, keeps them in plain sight and is refused without it.
+
         A table of more than `FitConfig.most_rows` rows is sampled by class; `report_` says how many `rows` there were
         and how many were used, `rows_used`.
         """
-        learned = learn_model(X, y, self._plan(), predict_proba=predict_proba, classes=classes)
+        learned = learn_model(X, y, self._plan(remember_rows), predict_proba=predict_proba, classes=classes)
         self._keep(learned.model)
         self.history_ = learned.history
         return self
 
-    def _plan(self) -> Plan:
+    def _plan(self, remember_rows: Any) -> Plan:
         """The settings of all parts, checked."""
         settings = FitSettings.resolve(
             self.generator,
@@ -132,6 +137,7 @@ class DiCoFlex(BaseEstimator):
             random_state=self.random_state,
             device=self.device,
             verbose=self.verbose,
+            remember_rows=remember_rows,
         )
 
     def _keep(self, model: Model) -> None:
@@ -151,6 +157,12 @@ class DiCoFlex(BaseEstimator):
     def fingerprint_(self) -> str:
         """A short name for exactly this model; it stands in every result."""
         return self._fitted.fingerprint
+
+    @property
+    def row_key_(self) -> bytes | None:
+        """The key that the training rows are remembered under, to be kept for `load`; None where it is not at hand."""
+        remembered = self._fitted.remembered
+        return None if remembered is None else remembered.key
 
     @property
     def _fitted(self) -> Model:
@@ -184,10 +196,10 @@ class DiCoFlex(BaseEstimator):
         value in the trained range (small: few); None is 2, or the least trained one under `max_changes`. frozen:
         features that may not change. constraints: what else an answer must obey; those of the schema bind too.
         confidence: how sure the black box should be. check: a callable that labels rows; only rows that it gives the
-        target are returned, drawing up to five rounds. novel: no exact copy of a training row. refine: nothing
-        needless, as near as possible; False gives draws as they come. coherent: nothing that no training row has
-        together, and exact dependencies kept. plausible: answers rarer than all but this share of the
-        real rows of the class are left out. variety: how much other ways are preferred. Rows that got fewer than
+        target are returned, drawing up to five rounds. novel: no exact copy of a training row; the model must
+        remember them. refine: nothing needless, as near as possible; False gives draws as they come. coherent: nothing
+        that no training row has together, and exact dependencies kept. plausible: answers rarer than all but this share
+        of the real rows of the class are left out. variety: how much other ways are preferred. Rows that got fewer than
         `n` are in `.shortfall`, with the reason.
         """
         request = Request.of(
@@ -254,9 +266,12 @@ class DiCoFlex(BaseEstimator):
         return explainer
 
 
-def load(path: str | os.PathLike[str]) -> DiCoFlex:
+def load(path: str | os.PathLike[str], *, row_key: bytes | str | None = None) -> DiCoFlex:
     """The explainer that a model file holds, ready to answer.
+
+    row_key: the `row_key_` of the explainer that was fitted with `remember_rows`, for `novel=True`.
 
     A file that is cut short, altered, or no model file at all is a `ModelFileError`; no code from it is run.
     """
-    return DiCoFlex.of(Model.load(path))
+    model = Model.load(path)
+    return DiCoFlex.of(model if row_key is None else model.opened(row_key))

@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 from dicoflex import model_file, stand_in
 from dicoflex.certificate import Certificate
 from dicoflex.coherence import Coherence
-from dicoflex.errors import ModelFileError, named
+from dicoflex.errors import ModelFileError, SettingError, named
 from dicoflex.generators import GENERATORS
 from dicoflex.generators.base import Generator
 from dicoflex.refinement.judges import Judges
 from dicoflex.stand_in import StandIn
 from dicoflex.table.encoding import Encoding
+from dicoflex.table.remembered import Remembered, read_key
 from dicoflex.table.schema import Schema
 from dicoflex.values import plain
 
@@ -52,9 +53,9 @@ class Model:
 
     encoding: the table's features and how frames become values. classes: the sorted labels. generator: the density.
     stand_in: the small copy of the black box. confidence: what can be asked for, per class. exponents: the trained p.
-    has_confidence: whether a confidence can be asked for. training_keys: sorted hashes of the training rows. report:
-    what `fit` found out, for JSON. coherence, certificate: what goes together in the table and what held-out rows
-    taught, where answers are to be refined.
+    has_confidence: whether a confidence can be asked for. report: what `fit` found out, ready for JSON. remembered: the
+    training rows as keyed hashes, where `fit` was asked to remember them. coherence, certificate: what goes together in
+    the table and what held-out rows taught, where answers are to be refined.
     """
 
     encoding: Encoding
@@ -64,8 +65,8 @@ class Model:
     confidence: Confidence
     exponents: tuple[float, ...]
     has_confidence: bool
-    training_keys: NDArray[np.uint64]
     report: dict[str, Any]
+    remembered: Remembered | None = None
     coherence: Coherence | None = None
     certificate: Certificate | None = None
 
@@ -94,6 +95,14 @@ class Model:
         """The same model with more to report, and so another fingerprint."""
         return replace(self, report=self.report | facts)
 
+    def opened(self, row_key: bytes | str) -> Model:
+        """The same model with the key of its remembered rows at hand, so that it can be asked for novel rows."""
+        if self.remembered is None:
+            raise SettingError("row_key is given, and this model remembers no rows; leave it out")
+        opened = replace(self, remembered=self.remembered.opened(read_key(row_key)))
+        opened.__dict__["fingerprint"] = self.fingerprint
+        return opened
+
     # -- files --------------------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -111,11 +120,13 @@ class Model:
             "has_confidence": self.has_confidence,
             "stand_in": self.stand_in.kind,
             "report": self.report,
+            "row_key_mark": None if self.remembered is None else self.remembered.mark,
         }
         arrays = {f"generator.{k}": v for k, v in self.generator.state().items()}
         arrays |= {f"stand_in.{k}": v for k, v in self.stand_in.arrays().items()}
         arrays |= {f"confidence.{theirs}": getattr(self.confidence, ours) for ours, theirs in CONFIDENCE_ARRAYS.items()}
-        arrays["known"] = self.training_keys
+        if self.remembered is not None:
+            arrays["remembered"] = self.remembered.hashes
         if self.coherence is not None and self.certificate is not None:
             header |= {"dependencies": self.coherence.facts(), "judge": self.certificate.judge}
             arrays |= {f"coherence.{k}": v for k, v in self.coherence.arrays().items()}
@@ -148,7 +159,7 @@ class Model:
         kind = GENERATORS[header["generator"]]
         config = kind.Config(**header["generator_config"])
         confidence = Confidence(**{k: arrays[f"confidence.{name}"] for k, name in CONFIDENCE_ARRAYS.items()})
-        _check_shapes(encoding, len(names), confidence, arrays["known"])
+        _check_shapes(encoding, len(names), confidence)
         return cls(
             encoding=encoding,
             classes=classes_of(names),
@@ -157,8 +168,8 @@ class Model:
             confidence=confidence,
             exponents=exponents,
             has_confidence=header["has_confidence"],
-            training_keys=arrays["known"],
             report=dict(header["report"]),
+            remembered=_remembered(header["row_key_mark"], arrays),
             **_refinement(encoding.schema, len(names), header, arrays),
         )
 
@@ -182,9 +193,19 @@ def _under(prefix: str, arrays: Arrays) -> Arrays:
     return {k.removeprefix(f"{prefix}."): v for k, v in arrays.items() if k.startswith(f"{prefix}.")}
 
 
-def _check_shapes(encoding: Encoding, n_classes: int, sure: Confidence, keys: NDArray[np.uint64]) -> None:
+def _remembered(mark: Any, arrays: Arrays) -> Remembered | None:
+    """The remembered rows of a file, locked, and None where it has none."""
+    if mark is None and "remembered" not in arrays:
+        return None
+    hashes = arrays["remembered"]
+    if not isinstance(mark, str) or hashes.ndim != 1 or hashes.dtype != np.uint64:
+        raise ModelFileError("the model file's remembered rows do not fit its header; it is damaged: save it again")
+    return Remembered(hashes, mark)
+
+
+def _check_shapes(encoding: Encoding, n_classes: int, sure: Confidence) -> None:
     """Refuse arrays beside the generator's and the stand-in's own that don't fit the header."""
     fine = {encoding.mean.shape, encoding.scale.shape} == {(len(encoding.schema),)}
     fine &= {array.shape for array in (sure.lowest, sure.highest, sure.default)} == {(n_classes,)}
-    if not fine or keys.ndim != 1 or keys.dtype != np.uint64:
+    if not fine:
         raise ModelFileError("the model file's arrays do not fit its header; it is damaged: save the model again")

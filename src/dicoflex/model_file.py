@@ -20,7 +20,7 @@ from dicoflex.errors import ModelFileError
 from dicoflex.runtime.whole_files import replacing
 
 FORMAT = "dicoflex-model"
-VERSION = 1
+VERSION = 2
 ADDED = ("format", "format_version", "fingerprint")
 Arrays = dict[str, NDArray[Any]]
 

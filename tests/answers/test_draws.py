@@ -16,6 +16,7 @@ from dicoflex.generators.base import Context
 from dicoflex.limits.limits import Limits
 from dicoflex.runtime.randomness import row_keys, uniforms
 from dicoflex.table.encoding import Encoding
+from dicoflex.table.remembered import Remembered, row_hashes
 from dicoflex.table.schema import Schema
 
 FRAME = pd.DataFrame({"n": range(101), "x": np.linspace(0.05, 1.0, 101), "s": ["a", "b"] * 50 + ["a"]})
@@ -76,7 +77,7 @@ def contexts(query: Any, *, frozen: Any = None) -> Context:
 
 
 def take(generator: Any, context: Context, n: int, *, enough: int | None = None, seed: int = 0, **terms: Any) -> Draws:
-    names = {"doubt": "stand_in", "floor": "least_probability", "known": "training_keys"}
+    names = {"doubt": "stand_in", "floor": "least_probability"}
     given = {names.get(name, name): value for name, value in terms.items()}
     if given.get("stand_in") is not None:
         given["stand_in"] = Says(given["stand_in"], context.target)
@@ -93,6 +94,11 @@ class Says:
     def probabilities(self, values: np.ndarray, *, each: int = 1) -> np.ndarray:
         sure = np.asarray(self.says(values, self.target, each), dtype=float)
         return np.column_stack([1 - sure, sure])
+
+
+def remembered(rows: list[list[float]]) -> Remembered:
+    key = bytes(32)
+    return Remembered.of([row_hashes(np.reshape(np.array(rows, dtype=float), (len(rows), 3)), key)], key)
 
 
 def first_values(draws: Draws) -> list[float]:
@@ -164,9 +170,8 @@ def test_later_rounds_draw_what_is_lacking_and_start_at_fixed_places(doubt: Any,
 
 
 def test_fewer_draws_than_n_are_repeated_over_and_over() -> None:
-    known = np.sort(row_keys(np.array([row(i) for i in range(1, 100)]), 0))
     rows = [row(i) for i in range(1, 100)]
-    draws = take(Fixed([*rows, row(100)]), contexts(QUERY), 300, known=known)
+    draws = take(Fixed([*rows, row(100)]), contexts(QUERY), 300, remembered=remembered(rows))
     assert first_values(draws) == [100] * 300
 
 
@@ -280,11 +285,11 @@ def test_without_a_stand_in_nothing_is_doubted() -> None:
 
 
 def test_known_rows_are_never_drawn() -> None:
-    known = np.sort(row_keys(np.array([row(1), row(3)]), 0))
+    known, four = remembered([row(1), row(3)]), Fixed([row(1), row(2), row(3), row(4)])
     for enough in (None, 9):
-        draws = take(Fixed([row(1), row(2), row(3), row(4)]), contexts(QUERY), 9, enough=enough, known=known)
+        draws = take(four, contexts(QUERY), 9, enough=enough, remembered=known)
         assert set(first_values(draws)) == {2, 4}
-    assert len(take(Fixed([row(1)]), contexts(QUERY), 2, known=np.zeros(0, dtype=np.uint64)).values) == 2
+    assert len(take(Fixed([row(1)]), contexts(QUERY), 2, remembered=remembered([])).values) == 2
 
 
 def test_least_likely_draws_come_last() -> None:

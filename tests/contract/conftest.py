@@ -27,4 +27,4 @@ def few_candidates() -> Iterator[None]:
 def reloaded(judged: DiCoFlex, tmp_path_factory: pytest.TempPathFactory) -> DiCoFlex:
     path = tmp_path_factory.mktemp("model") / "m.dicoflex"
     judged.save(path)
-    return load(path)
+    return load(path, row_key=judged.row_key_)

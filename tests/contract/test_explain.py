@@ -77,7 +77,7 @@ def test_filter_can_be_switched_off(judged: DiCoFlex, queries: pd.DataFrame) -> 
 def test_novel_draws_are_no_training_rows(quickly: Quickly) -> None:
     rng = np.random.default_rng(0)
     rows = pd.DataFrame({"a": rng.integers(0, 6, 150), "b": rng.integers(0, 6, 150), "c": rng.choice(["x", None], 150)})
-    model = quickly(rows, np.where(rows["a"] > 2, "high", "low"))
+    model = quickly(rows, np.where(rows["a"] > 2, "high", "low"), remember_rows=True)
     known = set(rows_of(rows))
     plain = model.sample(rows.head(20), n=10, random_state=0)
     novel = model.sample(rows.head(20), n=10, novel=True, filter=False, random_state=0)

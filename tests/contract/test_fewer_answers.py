@@ -20,7 +20,8 @@ def narrow(quickly: Quickly) -> tuple[DiCoFlex, pd.DataFrame]:
     """A table of which only a switch is free once the number is frozen."""
     rng = np.random.default_rng(0)
     rows = pd.DataFrame({"level": rng.integers(0, 5, 200), "switch": rng.random(200) < 0.5})
-    return quickly(rows, np.where(rows["switch"], "on", "off"), steps=300), rows.head(4)
+    model = quickly(rows, np.where(rows["switch"], "on", "off"), steps=300, remember_rows=True)
+    return model, rows.head(4)
 
 
 def test_explain_never_pads(narrow: tuple[DiCoFlex, pd.DataFrame]) -> None:

@@ -170,7 +170,8 @@ DAMAGE = {
     "report of text": put(["report"], "fine"),
     "no confidences": without("confidence.usual"),
     "a confidence too few": cut("confidence.usual"),
-    "no known rows": without("known"),
+    "remembered rows without a mark": lambda _, arrays: arrays.update(remembered=np.arange(3, dtype=np.uint64)),
+    "a mark without remembered rows": put(["row_key_mark"], "00" * 8),
     "a step too few": cut("generator.grid.step"),
     "a cell too few": cut("generator.grid.low"),
     "a weight too few": cut("generator.net.trunk.bias"),
@@ -193,5 +194,5 @@ def test_file_of_another_version(mixed: DiCoFlex, tmp_path: Path) -> None:
     header, arrays = mixed.model_.content()
     with mock.patch.object(model_file, "VERSION", 99):
         model_file.write(tmp_path / "m.dicoflex", header, arrays)
-    with pytest.raises(ModelFileError, match="format version 99, this dicoflex reads 1; fit and save it again"):
+    with pytest.raises(ModelFileError, match="format version 99, this dicoflex reads 2; fit and save it again"):
         load(tmp_path / "m.dicoflex")

@@ -28,12 +28,14 @@ from dicoflex.runtime.progress import Progress
 from dicoflex.runtime.randomness import row_keys
 from dicoflex.table import survey
 from dicoflex.table.encoding import Encoding
+from dicoflex.table.remembered import row_hashes
 from dicoflex.table.schema import Schema
 from dicoflex.table.survey import take_rows
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
 N = 400
+KEY = bytes(range(32))
 Quickly = Callable[..., DiCoFlex]
 
 
@@ -317,26 +319,29 @@ def large_table() -> tuple[pd.DataFrame, np.ndarray]:
 def test_tables_within_the_budget_are_taken_whole() -> None:
     frame, labels = large_table()
     schema = Schema.infer(frame)
-    rows = take_rows(frame, schema, labels, most=len(frame), seed=0)
+    rows = take_rows(frame, schema, labels, most=len(frame), seed=0, row_key=KEY)
     encoding = Encoding.fit(frame, schema)
     assert rows.encoding.state() == encoding.state()
     np.testing.assert_array_equal(rows.values, encoding.encode(frame))
     assert rows.labels is labels
-    np.testing.assert_array_equal(rows.known, np.unique(row_keys(rows.values, 0)))
+    assert rows.remembered is not None
+    np.testing.assert_array_equal(rows.remembered.hashes, np.unique(row_hashes(rows.values, KEY)))
 
 
 def test_sample_of_a_larger_table_knows_what_all_rows_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(survey, "CHUNK", 700)
     frame, labels = large_table()
     schema = Schema.infer(frame)
-    rows = take_rows(frame, schema, labels, most=300, seed=0)
+    rows = take_rows(frame, schema, labels, most=300, seed=0, row_key=KEY)
     encoding = Encoding.fit(frame, schema)
     every = encoding.encode(frame)
     assert len(rows.values) == len(rows.labels) == 300
     assert rows.encoding.schema == schema
     np.testing.assert_allclose(rows.encoding.mean, encoding.mean, rtol=1e-12)
     np.testing.assert_allclose(rows.encoding.scale, encoding.scale, rtol=1e-12)
-    np.testing.assert_array_equal(rows.known, np.unique(row_keys(every, 0)))
+    assert rows.remembered is not None
+    assert rows.remembered.hold(every).all()
+    assert len(rows.remembered.hashes) == len(frame.drop_duplicates())
     for j in range(every.shape[1]):
         assert np.nanmin(rows.values[:, j]) == np.nanmin(every[:, j])
         assert np.nanmax(rows.values[:, j]) == np.nanmax(every[:, j])
@@ -375,7 +380,6 @@ def test_fit_of_a_larger_table_asks_the_black_box_for_the_sample_alone(quickly: 
     assert model.report_["rows_used"] == asked[0] == 400
     assert sum(asked) < 2500
     assert model.schema_ == Schema.infer(frame)
-    assert len(model.model_.training_keys) == len(frame.drop_duplicates())
 
 
 def test_sampled_fit_is_repeatable(quickly: Quickly) -> None:

@@ -27,6 +27,7 @@ import numpy as np
 import pandas as pd
 
 from dicoflex import Constraints, DiCoFlex, delta, load, per_unit, relative
+from dicoflex.generators import GENERATORS
 
 HERE = Path(__file__).parent
 ANSWERS = HERE / "answers.json"
@@ -35,6 +36,7 @@ DIGITS = 1e-9
 SMALL = {"mixed": {"hidden": 24, "head": 12}, "kde": {}}
 FLOW = {"layers": 2, "hidden_features": 16}
 SEED = 3
+KEY = bytes(range(32))
 
 WISHES: dict[str, dict[str, Any]] = {
     "free": {},
@@ -136,7 +138,9 @@ def fit(name: str) -> DiCoFlex:
         case.generator, generator_config=case.config(), training={"min_steps": 0, "epochs": 3},
         fit_config={"passes": 2, "rounds": 1 if case.judged else 0, "own_draws": 800}, random_state=SEED,
     )  # fmt: skip
-    return explainer.fit(rows, labels, **({"predict_proba": case.black_box} if case.judged else {}))
+    remembered = KEY if GENERATORS[case.generator].keeps_rows else False
+    judge = {"predict_proba": case.black_box} if case.judged else {}
+    return explainer.fit(rows, labels, remember_rows=remembered, **judge)
 
 
 def answers(explainer: DiCoFlex) -> dict[str, Any]:

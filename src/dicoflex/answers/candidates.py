@@ -81,7 +81,8 @@ def candidates(model: Model, query: Query, which: Ints, terms: Terms, again: int
     parts: list[Candidates] = []
     for round_number in range(ROUNDS):
         drawn = _draws(model, query, which, frozen, terms, again * ROUNDS + round_number)
-        parts.append(_refined(model, query, drawn, wanted, frozen))
+        rows = _refined(model, query, drawn, wanted, frozen)
+        parts.append(rows if terms.remembered is None else rows.take(~terms.remembered.hold(rows.values)))
         found = Candidates.join(parts).without_repeats()
         which = _short(query, found, which, n, first=round_number == 0)
         if len(which) == 0 or round_number == ROUNDS - 1:

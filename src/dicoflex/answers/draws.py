@@ -18,6 +18,7 @@ from dicoflex.runtime.randomness import GOLDEN, row_keys
 from dicoflex.runtime.threads import one_blas_thread
 from dicoflex.stand_in import StandIn
 from dicoflex.table.encoding import Encoding, Values
+from dicoflex.table.remembered import Remembered
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -32,14 +33,14 @@ class Terms:
 
     stand_in: what draws are doubted by; None to drop nothing. least_probability: per query, what it must give the
     target at least. unlikely: the share of the draws that a query gets at once, the least likely ones, that is left
-    out. training_keys: sorted keys of rows that a draw may not equal. limits: what constraints allow, per query.
+    out. remembered: rows that a draw may not equal. limits: what constraints allow, per query.
     scored: whether log densities are wanted.
     """
 
     stand_in: StandIn | None
     least_probability: Floats
     unlikely: float = 0.0
-    training_keys: NDArray[np.uint64] | None = None
+    remembered: Remembered | None = None
     limits: Limits | None = None
     scored: bool = True
 
@@ -156,16 +157,16 @@ class _Chunk:
         key, query = row_keys(rows, 0), np.repeat(waiting, count)
         density = log_density.reshape(len(waiting), count)
         probability, verdict = self._verdicts(rows, query, count, density)
-        verdict[~(moved & self._fine(rows, key, query))] = Verdict.REFUSED
+        verdict[~(moved & self._fine(rows, query))] = Verdict.REFUSED
         return _mark_repeats(Draws(rows, query, key, density.reshape(-1), probability, verdict), [])
 
-    def _fine(self, rows: Values, key: NDArray[np.uint64], query: Ints) -> NDArray[np.bool_]:
+    def _fine(self, rows: Values, query: Ints) -> NDArray[np.bool_]:
         """Which rows break no limit and equal no row that they may not."""
         fine = np.ones(len(rows), dtype=bool)
         if self.terms.limits is not None:
             fine &= ~self.terms.limits.broken(rows, self.context.query[query], query)
-        if self.terms.training_keys is not None:
-            fine &= ~_member(key, self.terms.training_keys)
+        if self.terms.remembered is not None:
+            fine &= ~self.terms.remembered.hold(rows)
         return fine
 
     def _verdicts(self, rows: Values, query: Ints, count: int, density: Floats) -> tuple[Floats, NDArray[np.int8]]:
@@ -201,14 +202,6 @@ def _scores(generator: Generator, context: Context, rows: Values) -> Floats:
         for i in range(len(context))
     ]
     return np.concatenate(parts)
-
-
-def _member(keys: NDArray[np.uint64], known: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    if len(known) == 0:
-        return np.zeros(len(keys), dtype=bool)
-    at = np.minimum(np.searchsorted(known, keys), len(known) - 1)
-    found: NDArray[np.bool_] = known[at] == keys
-    return found
 
 
 def _mark_repeats(draws: Draws, earlier: list[Draws]) -> Draws:

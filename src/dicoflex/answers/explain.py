@@ -83,7 +83,7 @@ def terms_of(model: Model, query: Query, *, filtered: bool) -> Terms:
         stand_in=model.stand_in if filtered else None,
         least_probability=sure if model.has_confidence else np.maximum(sure, 0.5),
         unlikely=UNLIKELY if filtered else 0.0,
-        training_keys=model.training_keys if query.request.novel else None,
+        remembered=model.remembered if query.request.novel else None,
         limits=query.limits,
         scored=filtered,
     )

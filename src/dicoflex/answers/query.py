@@ -53,6 +53,8 @@ class Query:
         """The query that `rows` and `request` are to a model."""
         if check is not None and not callable(check):
             raise BlackBoxError(f"check must be a callable, got {type(check).__name__}; pass clf.predict")
+        if request.novel:
+            _check_novel(model)
         bound = bound_by(model.schema, request)
         p = exponent(request.p, model.exponents, sparse=bound.max_changes is not None)
         model.encoding.check_columns(rows)
@@ -117,6 +119,20 @@ class Query:
     def label(self, i: int) -> str:
         """The index label of row `i`, as it is shown in messages."""
         return repr(plain(self.frame.index[i]))
+
+
+def _check_novel(model: Model) -> None:
+    """Refuse to look for novel rows where the model can't tell which rows those are."""
+    if model.remembered is None:
+        raise QueryError(
+            "novel=True needs a model that remembers its training rows, and this one does not; "
+            "fit(X, y, remember_rows=True), or leave novel out"
+        )
+    if model.remembered.key is None:
+        raise QueryError(
+            "novel=True needs the key that the training rows were remembered under, which is in no file; "
+            "load(path, row_key=...) with the row_key_ of the explainer that was fitted, or leave novel out"
+        )
 
 
 def bound_by(schema: Schema, request: Request) -> Constraints:

@@ -16,6 +16,7 @@ from rich.console import Console
 from dicoflex.cli.constraint_flags import Flags, constraints, matches
 from dicoflex.cli.messages import counted, note, say_fitted, say_header, say_schema, say_shortfall, say_verdicts
 from dicoflex.cli.options import Drop, ModelFile, Rows, Seed, spread
+from dicoflex.cli.row_keys import made_key, read_key_file
 from dicoflex.cli.tables import TableFlags, query_rows, sampled_rows, training_rows
 from dicoflex.errors import QueryError, named
 from dicoflex.runtime.whole_files import write_text
@@ -108,6 +109,14 @@ def fit(
         typer.Option("--coherence", help="Also learn what goes together, so that answers are refined."),
     ] = False,
     max_seconds: Annotated[float | None, typer.Option(help="Training time at most.", show_default=False)] = None,
+    remember_rows: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="KEYFILE",
+            help="Remember the rows, for 'explain --novel', under the key in this file, which is made if absent.",
+            show_default=False,
+        ),
+    ] = None,
     seed: Seed = None,
     device: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "auto",
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no summary.")] = False,
@@ -130,7 +139,8 @@ def fit(
     }
     explainer = DiCoFlex.paper(**options) if paper else DiCoFlex(generator, **options)
     started = time.perf_counter()
-    explainer.fit(frame[described.names], frame[label])
+    remembered = False if remember_rows is None else made_key(remember_rows)
+    explainer.fit(frame[described.names], frame[label], remember_rows=remembered)
     # Kept with the model, so that `explain` knows which column of a table with answers is no feature.
     explainer.model_ = explainer.model_.with_facts(label=label)
     explainer.save(out)
@@ -161,6 +171,14 @@ def explain(
     confidence: Annotated[
         float | None, typer.Option(help="How sure the classifier should be.", show_default="as trained")
     ] = None,
+    novel: Annotated[
+        bool,
+        typer.Option("--novel", help="No copy of a training row; needs --row-key and a model that knows them."),
+    ] = False,
+    row_key: Annotated[
+        Path | None,
+        typer.Option(metavar="KEYFILE", help="Key file that 'fit --remember-rows' wrote.", show_default=False),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", help="File to write: .csv, .json, .html or .parquet.", show_default="the terminal"),
@@ -184,7 +202,7 @@ def explain(
         check_folder(out)
     from dicoflex.explainer import load
 
-    explainer = load(model)
+    explainer = load(model, row_key=None if row_key is None else read_key_file(row_key))
     wanted = constraints(flags, explainer.schema_)
     label = explainer.report_.get("label")
     queries = query_rows(rows, explainer.schema_, label=label, row_id=row_id, drop=drop)
@@ -195,6 +213,7 @@ def explain(
         p=p,
         constraints=wanted,
         confidence=confidence,
+        novel=novel,
         random_state=seed,
     )
     if out is None:

@@ -66,12 +66,13 @@ class Generator(Protocol):
     name: what it is called in settings and files. Config: its settings. is_judged: whether it learns from pairs that a
     judge confirmed, and can be asked for a confidence; else it learns from the neighbours as they are, the paper's way.
     fit_defaults, training_defaults: what it wants of the making of pairs and of the training loop, where nothing else
-    is asked for.
+    is asked for. keeps_rows: whether it needs its training rows to answer, so that its file holds them for all to read.
     """
 
     name: ClassVar[str]
     Config: ClassVar[type[GeneratorConfig]]
     is_judged: ClassVar[bool]
+    keeps_rows: ClassVar[bool]
     fit_defaults: ClassVar[dict[str, Any]]
     training_defaults: ClassVar[dict[str, Any]]
 

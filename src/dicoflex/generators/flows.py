@@ -90,6 +90,7 @@ class _Flow(ABC):
     name: ClassVar[str]
     Config: ClassVar[type[GeneratorConfig]]
     is_judged: ClassVar[bool] = False
+    keeps_rows: ClassVar[bool] = False
     fit_defaults: ClassVar[dict[str, Any]] = PAPER_FIT
     training_defaults: ClassVar[dict[str, Any]] = PAPER_TRAINING
 

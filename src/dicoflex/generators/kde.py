@@ -56,6 +56,7 @@ class Kde:
     name: ClassVar[str] = "kde"
     Config: ClassVar[type[GeneratorConfig]] = KdeConfig
     is_judged: ClassVar[bool] = False
+    keeps_rows: ClassVar[bool] = True
     fit_defaults: ClassVar[dict[str, Any]] = PAPER_FIT
     training_defaults: ClassVar[dict[str, Any]] = PAPER_TRAINING
 

@@ -33,13 +33,17 @@ from dicoflex.runtime.progress import Progress
 from dicoflex.runtime.randomness import seed_of
 from dicoflex.stand_in import BLOCK
 from dicoflex.table.inference import check_frame
+from dicoflex.table.remembered import new_key, read_key
 from dicoflex.table.schema import Schema
 from dicoflex.table.survey import Rows, take_rows
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How to fit, besides the rows: schema (None: inferred), masks to train for, settings, seed, device, progress."""
+    """How to fit, besides the rows: schema (None: inferred), masks to train for, settings, seed, device, progress.
+
+    row_key: the key to remember the rows under; None remembers none.
+    """
 
     settings: FitSettings
     schema: Schema | None
@@ -47,6 +51,7 @@ class Plan:
     seed: int
     device: torch.device
     progress: Progress
+    row_key: bytes | None = None
 
     @classmethod
     def of(
@@ -58,9 +63,12 @@ class Plan:
         random_state: Any = None,
         device: Any = "auto",
         verbose: bool | None = None,
+        remember_rows: Any = False,
     ) -> Plan:
         """A plan from the explainer's own words."""
-        return cls(settings, schema, masks, seed_of(random_state), pick_device(device), Progress(verbose))
+        seed, key = seed_of(random_state), _row_key(remember_rows, settings)
+        chosen = pick_device(device)
+        return cls(settings, schema, masks, seed=seed, device=chosen, progress=Progress(verbose), row_key=key)
 
 
 @dataclass(frozen=True)
@@ -84,7 +92,7 @@ def learn_model(
     schema = _schema(X, plan.schema)
     labels, names = read_labels(y, len(X))
     masks = _mask_set(schema, plan.masks)
-    rows = take_rows(X, schema, labels, most=plan.settings.fit.most_rows, seed=plan.seed)
+    rows = take_rows(X, schema, labels, most=plan.settings.fit.most_rows, seed=plan.seed, row_key=plan.row_key)
     black_box = wrapped(predict_proba, classes, names, rows.encoding)
     probabilities = None if black_box is None else agreed(black_box, rows.values, rows.labels, names)
     sure = None if probabilities is None else probabilities[np.arange(len(rows.labels)), rows.labels]
@@ -129,7 +137,7 @@ def _model(task: Task, fitted: Fitted, rows: Rows, names: list[Any]) -> Model:
         confidence=fitted.confidence,
         exponents=task.config.exponents,
         has_confidence=has_confidence,
-        training_keys=rows.known,
+        remembered=rows.remembered,
         report={"confidence": _confidences(names, fitted.confidence) if has_confidence else {}},
     )
 
@@ -155,6 +163,18 @@ def _confidences(names: list[Any], sure: Confidence) -> dict[str, dict[str, floa
 
 def _history(fitted: Fitted) -> list[dict[str, float]]:
     return [{"stage": i, **epoch} for i, history in enumerate(fitted.histories) for epoch in history.epochs]
+
+
+def _row_key(remember_rows: Any, settings: FitSettings) -> bytes | None:
+    """The key to remember rows under: a fresh one for True, or the one given."""
+    if remember_rows is False:
+        if settings.generator.keeps_rows:
+            raise SettingError(
+                f"generator {settings.generator.name!r} needs its training rows to answer, so its model file holds "
+                "them for all to read; say that this is meant with fit(X, y, remember_rows=True), or choose another"
+            )
+        return None
+    return new_key() if remember_rows is True else read_key(remember_rows, "remember_rows")
 
 
 def _schema(X: pd.DataFrame, given: Schema | None) -> Schema:

@@ -6,7 +6,7 @@ seed gives the same draws for any batching, in any order, on any number of threa
 
 from __future__ import annotations
 
-__all__ = ["GOLDEN", "mix", "row_keys", "seed_of", "uniforms"]
+__all__ = ["GOLDEN", "mix", "pattern_of", "row_keys", "seed_of", "uniforms"]
 
 from typing import Any
 
@@ -61,21 +61,21 @@ def row_keys(values: NDArray[np.float64], seed: int) -> NDArray[np.uint64]:
     return keys
 
 
+@compiled()
+def pattern_of(value, bits):  # type: ignore[no-untyped-def]
+    """The bits of a value to hash; zero and missing have one pattern each, whatever sign they came with."""
+    if value == 0.0:
+        return np.uint64(0)
+    return MISSING if np.isnan(value) else bits
+
+
 @compiled(nogil=True)
 def _hash_rows(low, high, values, bits, keys):  # type: ignore[no-untyped-def]
-    """Mix all of a row's bits into its key, one column after the other.
-
-    Zero and missing have one pattern of bits each, whatever sign they came with.
-    """
+    """Mix all of a row's bits into its key, one column after the other."""
     for i in range(low, high):
         z = keys[i]
         for j in range(values.shape[1]):
-            pattern = bits[i, j]
-            if values[i, j] == 0.0:
-                pattern = np.uint64(0)
-            elif np.isnan(values[i, j]):
-                pattern = MISSING
-            z = mix((z ^ pattern) + GOLDEN)
+            z = mix((z ^ pattern_of(values[i, j], bits[i, j])) + GOLDEN)
         keys[i] = z
 
 

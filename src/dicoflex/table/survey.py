@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dicoflex.runtime.randomness import row_keys
 from dicoflex.table.encoding import Encoding, Values, check_limits
+from dicoflex.table.remembered import Hashes, Remembered, row_hashes
 from dicoflex.table.schema import Schema
 from dicoflex.table.subsample import stratified
 
@@ -23,33 +23,40 @@ CHUNK = 65_536
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows to learn from, encoded, with their class numbers; and the keys of all rows, whether taken or not."""
+    """The rows to learn from, encoded, with their class numbers; and all rows remembered, taken or not, if wanted."""
 
     encoding: Encoding
     values: Values
     labels: Ints
-    known: NDArray[np.uint64]
+    remembered: Remembered | None = None
 
 
-def take_rows(frame: pd.DataFrame, schema: Schema, labels: Ints, *, most: int, seed: int) -> Rows:
+def take_rows(
+    frame: pd.DataFrame, schema: Schema, labels: Ints, *, most: int, seed: int, row_key: bytes | None = None
+) -> Rows:
     """All rows of `frame`, or about `most` of them by class, with one for everything that a column can hold.
+
+    row_key: the key to remember all rows under; None remembers none.
 
     >>> frame = pd.DataFrame({"a": range(1000)})
     >>> rows = take_rows(frame, Schema.infer(frame), np.arange(1000) % 2, most=100, seed=0)
-    >>> len(rows.values), len(rows.known), rows.values.min(), rows.values.max()
-    (100, 1000, np.float64(0.0), np.float64(999.0))
+    >>> len(rows.values), rows.values.min(), rows.values.max()
+    (100, np.float64(0.0), np.float64(999.0))
     """
     if len(frame) <= most:
         values = Encoding.unit(schema).encode(frame)
-        return Rows(Encoding.of_values(schema, values), values, labels, np.unique(row_keys(values, 0)))
-    survey = _Survey(schema)
-    parts = [survey.add(frame.iloc[low : low + CHUNK]) for low in range(0, len(frame), CHUNK)]
+        remembered = None if row_key is None else Remembered.of([row_hashes(values, row_key)], row_key)
+        return Rows(Encoding.of_values(schema, values), values, labels, remembered)
+    survey = _Survey(schema, row_key)
+    for low in range(0, len(frame), CHUNK):
+        survey.add(frame.iloc[low : low + CHUNK])
     chosen = stratified(labels, most=most, seed=seed, needed=survey.shown.values())
     values = survey.encoding.encode(frame.iloc[chosen])
     # The sample holds the least and the greatest numbers, so limits that are too narrow for any row are refused here.
     check_limits(schema, values)
     encoding = Encoding(schema, survey.mean, survey.scale)
-    return Rows(encoding, values, labels[chosen], np.unique(np.concatenate(parts)))
+    remembered = None if row_key is None else Remembered.of(survey.hashes, row_key)
+    return Rows(encoding, values, labels[chosen], remembered)
 
 
 class _Survey:
@@ -58,16 +65,18 @@ class _Survey:
     Such a thing is a level, the least and the greatest number, and a missing value.
     """
 
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: Schema, row_key: bytes | None) -> None:
         d = len(schema)
         self.encoding = Encoding.unit(schema)
+        self.row_key = row_key
+        self.hashes: list[Hashes] = []
         self.seen = 0
         self.shown: dict[tuple[int, Any], int] = {}
         self.count, self.mean, self.squares = np.zeros(d), np.zeros(d), np.zeros(d)
         self.least, self.greatest = np.full(d, np.inf), np.full(d, -np.inf)
 
-    def add(self, frame: pd.DataFrame) -> NDArray[np.uint64]:
-        """Look at the next rows; returns the keys of those that differ."""
+    def add(self, frame: pd.DataFrame) -> None:
+        """Look at the next rows."""
         values = self.encoding.encode(frame)
         for j, feature in enumerate(self.encoding.schema.features):
             if feature.is_number:
@@ -77,7 +86,8 @@ class _Survey:
                 for code, i in zip(codes.tolist(), at.tolist(), strict=True):
                     self.shown.setdefault((j, code), self.seen + i)
         self.seen += len(values)
-        return np.unique(row_keys(values, 0))
+        if self.row_key is not None:
+            self.hashes.append(np.unique(row_hashes(values, self.row_key)))
 
     def _look_at_numbers(self, j: int, column: Floats) -> None:
         absent = np.isnan(column)

@@ -54,6 +54,7 @@ class Mixed:
     name: ClassVar[str] = "mixed"
     Config: ClassVar[type[GeneratorConfig]] = MixedConfig
     is_judged: ClassVar[bool] = True
+    keeps_rows: ClassVar[bool] = False
     fit_defaults: ClassVar[dict[str, Any]] = {}
     training_defaults: ClassVar[dict[str, Any]] = {
         "epochs": 14,
