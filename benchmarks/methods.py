@@ -37,6 +37,7 @@ from benchmarks.sources import digest
 from benchmarks.tasks import Task
 from dicoflex import DiCoFlex
 from dicoflex import load as load_model
+from dicoflex.generators import GENERATORS
 
 Ask = Callable[..., Answers]
 """From queries, targets, n and seconds to answers."""
@@ -104,7 +105,12 @@ def model_file(
     path = models / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.dicoflex"
     if not path.exists():
         model = _build(cell, task, generator, overrides)
-        model.fit(task.data.X_train, task.labels, predict_proba=task.black_box.predict_proba if judged else None)
+        model.fit(
+            task.data.X_train,
+            task.labels,
+            predict_proba=task.black_box.predict_proba if judged else None,
+            remember_rows=GENERATORS[model.generator].keeps_rows,
+        )
         path.parent.mkdir(parents=True, exist_ok=True)
         model.save(path)
     return path
