@@ -11,6 +11,7 @@ __all__ = ["fingerprint", "read", "read_header", "write"]
 import hashlib
 import json
 import os
+import stat
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from dicoflex.runtime.whole_files import replacing
 
 FORMAT = "dicoflex-model"
 VERSION = 2
+MOST_HEADER = 2**20
 ADDED = ("format", "format_version", "fingerprint")
 Arrays = dict[str, NDArray[Any]]
 
@@ -56,10 +58,13 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
 def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
     """The header alone, without touching the arrays."""
     try:
-        with open(path, "rb") as file:
+        # Without waiting: a pipe that nobody writes to would be waited for for ever.
+        with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise ModelFileError(f"{path} is no regular file; give a model file")
             size = int.from_bytes(file.read(8), "little")
-            length = os.fstat(file.fileno()).st_size
-            raw = file.read(size) if 0 < size <= length - 8 else b""
+            raw = file.read(size) if 0 < size <= min(status.st_size - 8, MOST_HEADER) else b""
     except OSError as error:
         raise ModelFileError(f"{path} can't be read: {error.strerror}; check the path") from None
     try:

@@ -194,7 +194,7 @@ def _present(model: Model, known: dict[Any, int], frame: pd.DataFrame, values: V
     if check is None:
         now: Ints = model.stand_in.probabilities(values).argmax(axis=1)
         return now
-    return np.array([known[label] for label in check_labels(check, frame, list(known))], dtype=np.int64)
+    return np.array([known[label] for label in check_labels(check, frame.copy(), list(known))], dtype=np.int64)
 
 
 def _confidence(model: Model, confidence: float | None, targets: Ints) -> Floats:

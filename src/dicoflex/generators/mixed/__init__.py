@@ -90,6 +90,8 @@ class Mixed:
         """The density that `state` was taken from."""
         assert isinstance(config, MixedConfig)
         grid = Grid.from_state(state, n_features=len(encoding.schema))
+        if not grid.fits_levels(encoding.schema):
+            raise ModelFileError("the model file's cells are not those of its schema's levels; it was altered")
         wanted = shapes(grid, n_classes, config)
         for name, shape in wanted.items():
             if f"net.{name}" not in state or state[f"net.{name}"].shape != shape:

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from dicoflex.errors import ModelFileError
 from dicoflex.runtime.compiled import compiled
 from dicoflex.table.encoding import Encoding, Values
+from dicoflex.table.schema import Schema
 from dicoflex.table.spacing import spacing
 
 Floats = NDArray[np.float64]
@@ -150,6 +151,22 @@ class Grid:
         width = self.high[at] - self.low[at]
         return np.log(np.where(self.count[at] == 0, np.where(width > 0, width, 1.0), np.maximum(besides, 1)))
 
+    def _well_typed(self) -> bool:
+        """Whether the arrays have the dtypes that kernels are compiled for, and numbers that they can work with."""
+        whole = all(array.dtype == np.int64 for array in (self.offset, self.count, self.decimals, self.order))
+        real = all(array.dtype == np.float64 for array in (self.low, self.high, self.step))
+        sized = bool((self.count >= 0).all() and (self.step >= 0).all())
+        return whole and real and sized and bool(((self.decimals >= 0) & (self.decimals <= 15)).all())
+
+    def fits_levels(self, schema: Schema) -> bool:
+        """Whether every level of the schema has its own cell: a level's cell is used as an index."""
+        for j, feature in enumerate(schema.features):
+            cells = slice(self.offset[j], self.offset[j + 1])
+            codes = np.arange(feature.n_states)
+            if not feature.is_number and not np.array_equal(self.low[cells], codes):
+                return False
+        return True
+
     def state(self) -> dict[str, NDArray[np.float64] | Ints]:
         """The arrays that a model file keeps."""
         return {f"grid.{field.name}": getattr(self, field.name) for field in fields(self)}
@@ -168,7 +185,7 @@ class Grid:
             and shapes == {(grid.n_cells,)}
             and np.array_equal(grid.order[grid.rank], np.arange(n_features))
         )
-        if not fits or (grid.size < 1).any() or grid.offset[0] != 0:
+        if not fits or (grid.size < 1).any() or grid.offset[0] != 0 or not grid._well_typed():
             raise ModelFileError(
                 "the model file's cells (grid.offset and on) do not fit its schema; it is damaged or was altered"
             )
