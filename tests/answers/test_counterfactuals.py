@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
+from asked import asked
 from dicoflex.answers.counterfactuals import Counterfactuals
 from dicoflex.constraints import Constraints
 from dicoflex.errors import QueryError, UserError
@@ -64,7 +65,9 @@ def make(
         positions=positions,
         shortfall=pd.DataFrame(list(shortfall), columns=columns),
         schema=Schema.infer(train),
-        settings={"n": 2, "p": 0.01, "frozen": ["owner"], "target": "yes", "version": "0.1.0"},
+        request=asked({"n": 2, "p": 0.01, "frozen": ["owner"], "constraints": more.pop("constraints", {})}),
+        targets=["yes"] * len(queries),
+        model="0.1.0",
         **more,
     )
 
@@ -81,7 +84,7 @@ def test_length_repr_and_frozen() -> None:
     assert len(cfs) == 3
     assert repr(cfs) == "Counterfactuals(3 for 2 queries)"
     with pytest.raises(FrozenInstanceError):
-        cfs.settings = {}  # type: ignore[misc]
+        cfs.request = None  # type: ignore[misc, assignment]
 
 
 def test_changes_lists_only_cells_that_differ() -> None:
@@ -180,11 +183,11 @@ def test_json_takes_numpy_labels_and_column_names_that_collide() -> None:
     train = pd.DataFrame({1: [1, 2], "1": [np.float32(0.5), np.float32(1.5)]})
     cfs = make([(0, 1)], train=train)
     cfs.info["target"] = pd.Series([np.int64(3)], dtype=object).to_numpy()
-    cfs.settings.update(p=np.float64(2.0), seed=np.int64(7), odd=math.inf)
+    cfs.info["odd"] = math.inf
     data = strict(cfs.to_json())
     assert data["queries"][0]["counterfactuals"][0]["values"] == {"1": 2, "'1'": 1.5}
     assert data["queries"][0]["counterfactuals"][0]["info"]["target"] == 3
-    assert (data["settings"]["p"], data["settings"]["seed"], data["settings"]["odd"]) == (2.0, 7, None)
+    assert data["queries"][0]["counterfactuals"][0]["info"]["odd"] is None
 
 
 def test_csv_has_frame_and_info() -> None:

@@ -13,6 +13,8 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
+from asked import asked
+from dicoflex.answers.counterfactuals import Counterfactuals
 from dicoflex.table.schema import Schema
 from dicoflex.views.cards import Card, cards, differences, labels, rows
 from dicoflex.views.html import to_html_fragment, to_html_page
@@ -37,6 +39,23 @@ def replaced(row: int, **values: Any) -> pd.DataFrame:
     return made.assign(**{k: pd.Series([v], dtype=TRAIN[k].dtype) for k, v in values.items()})
 
 
+def cards_of(
+    queries: pd.DataFrame,
+    frame: pd.DataFrame,
+    *,
+    info: pd.DataFrame,
+    positions: np.ndarray,
+    shortfall: pd.DataFrame,
+    schema: Schema,
+    settings: dict[str, Any],
+) -> list[Card]:
+    """The cards of a result that is made by hand; all queries are short where one is."""
+    target = settings.get("target")
+    wanted = target if isinstance(target, list) else [target] * len(queries)
+    given = {"request": asked(settings), "targets": wanted, "model": settings.get("version")}
+    return cards(Counterfactuals(queries, frame, info, positions, shortfall, schema, **given))
+
+
 def make(
     answers: list[pd.DataFrame],
     *,
@@ -48,7 +67,7 @@ def make(
 ) -> list[Card]:
     index = pd.MultiIndex.from_arrays([[7] * len(answers), range(len(answers))], names=["row", "cf"])
     known = {"target": "yes", "log_density": -1.0, "valid": pd.array([None] * len(answers), dtype="boolean"), **info}
-    return cards(
+    return cards_of(
         TRAIN.iloc[[query]].set_axis([7]),
         pd.concat([TRAIN.iloc[:0], *answers]).set_axis(index),
         info=pd.DataFrame(known, index=index),
@@ -171,7 +190,7 @@ def test_category_numbers_get_no_separators() -> None:
     frame = pd.DataFrame({"zip": [10115, 80331]})
     schema = Schema.infer(frame, kinds={"zip": "categorical"})
     index = pd.MultiIndex.from_tuples([(0, 0)], names=["row", "cf"])
-    (card,) = cards(
+    (card,) = cards_of(
         frame.iloc[[0]],
         frame.iloc[[1]].set_axis(index),
         info=pd.DataFrame({"target": 1, "log_density": 0.0, "valid": pd.NA}, index=index),
@@ -290,7 +309,7 @@ def test_a_query_without_answers_shows_the_reason() -> None:
 
 def test_shortfall_goes_to_the_right_one_of_two_queries_with_one_label() -> None:
     index = pd.MultiIndex.from_tuples([("a", 0)], names=["row", "cf"])
-    made = cards(
+    made = cards_of(
         TRAIN.iloc[[0, 1]].set_axis(["a", "a"]),
         replaced(1, age=25).set_axis(index),
         info=pd.DataFrame({"target": "yes", "log_density": 0.0, "valid": pd.NA}, index=index),
@@ -309,7 +328,7 @@ def test_page_escapes_everything() -> None:
     evil = '<script>alert("x")</script>'
     train = TRAIN.rename(columns={"job": evil})
     index = pd.MultiIndex.from_tuples([(evil, 0)], names=["row", "cf"])
-    made = cards(
+    made = cards_of(
         train.iloc[[0]].set_axis([evil]),
         train.iloc[[1]].assign(**{evil: evil}).set_axis(index),
         info=pd.DataFrame({"target": evil, "log_density": 0.0, "valid": pd.NA}, index=index),
@@ -332,7 +351,7 @@ def test_page_stands_alone() -> None:
     assert "url(" not in page
     assert not [attrs for _, attrs in found.tags if {"src", "href"} & set(attrs)]
     assert "prefers-color-scheme: dark" in page
-    assert "version 0.1.0 · random_state 0" in found.text
+    assert "random_state 0 · novel False · model 0.1.0" in found.text
     assert "1 row explained with 1 counterfactual." in found.text
     assert "33 → 41" in found.text
 
