@@ -154,6 +154,8 @@ class Model:
         """The model whose file has this header and these arrays."""
         encoding = Encoding.from_state(header["encoding"])
         names, exponents = header["classes"], tuple(header["exponents"])
+        if not exponents or not all(isinstance(p, int | float) and 0 < p < np.inf for p in exponents):
+            raise ModelFileError("the model file's exponents are no numbers above 0; save the model again")
         if header["generator"] not in GENERATORS:
             raise ModelFileError(named("generator", header["generator"], GENERATORS))
         kind = GENERATORS[header["generator"]]

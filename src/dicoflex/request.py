@@ -30,8 +30,8 @@ class Request(BaseModel):
     how much other ways are preferred to better answers of the same. seed: the same one gives the same answers; None
     draws one.
 
-    >>> Request.of(target="yes", n=3, frozen=["age"]).model_dump(exclude_defaults=True)
-    {'target': 'yes', 'n': 3, 'frozen': ('age',)}
+    >>> Request.of(target="yes", n=3, frozen=["age"], random_state=7).model_dump(exclude_defaults=True)
+    {'target': 'yes', 'n': 3, 'frozen': ('age',), 'seed': 7}
     >>> Request.model_validate_json('{"n": 2, "constraints": {"max_changes": 1}}').constraints.max_changes
     1
     """

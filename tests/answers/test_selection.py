@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dicoflex import metrics
-from dicoflex.answers.selection import gower, select
+from dicoflex.answers.selection import gower, ranges_of, select
 from dicoflex.table.encoding import Encoding
 from dicoflex.table.schema import Schema
 
@@ -86,47 +86,47 @@ def test_gower_is_at_most_one_beyond_the_range() -> None:
 
 def test_the_first_is_near_and_likely() -> None:
     density = np.array([-3.0, -1.0, -2.0])
-    assert select(line(), np.array([0.0]), column(5.0, 1.0, 9.0), density, 1).tolist() == [1]
+    assert select(ranges_of(line().schema), np.array([0.0]), column(5.0, 1.0, 9.0), density, 1).tolist() == [1]
 
 
 def test_the_likelier_of_equally_near_ones_comes_first() -> None:
     near = column(2.0, 2.0 + 1e-12, 9.0)
-    assert select(line(), np.array([0.0]), near, np.array([-1.0, -9.0, -5.0]), 1).tolist() == [0]
+    assert select(ranges_of(line().schema), np.array([0.0]), near, np.array([-1.0, -9.0, -5.0]), 1).tolist() == [0]
 
 
 def test_the_next_is_unlike_the_first() -> None:
     """Three at the low end and one at the high: two of them are one of each."""
     candidates = column(1.0, 1.1, 1.2, 9.0)
-    assert select(line(), np.array([0.0]), candidates, np.zeros(4), 2).tolist() == [0, 3]
-    assert select(line(), np.array([0.0]), candidates, np.zeros(4), 2, variety=0.0).tolist() == [0, 1]
+    assert select(ranges_of(line().schema), np.array([0.0]), candidates, np.zeros(4), 2).tolist() == [0, 3]
+    assert select(ranges_of(line().schema), np.array([0.0]), candidates, np.zeros(4), 2, variety=0.0).tolist() == [0, 1]
 
 
 def test_variety_one_spreads_out() -> None:
     candidates = column(1.0, 2.0, 5.0, 8.0, 9.0)
-    chosen = select(line(), np.array([0.0]), candidates, np.zeros(5), 3, variety=1.0)
+    chosen = select(ranges_of(line().schema), np.array([0.0]), candidates, np.zeros(5), 3, variety=1.0)
     assert chosen[1:].tolist() == [4, 2]
 
 
 def test_more_are_asked_for_than_there_are() -> None:
-    chosen = select(line(), np.array([0.0]), column(3.0, 1.0, 2.0), np.zeros(3), 10)
+    chosen = select(ranges_of(line().schema), np.array([0.0]), column(3.0, 1.0, 2.0), np.zeros(3), 10)
     assert sorted(chosen) == [0, 1, 2]
     assert chosen.dtype == np.int64
 
 
 def test_none_and_one() -> None:
-    assert select(line(), np.array([0.0]), np.zeros((0, 1)), np.zeros(0), 5).shape == (0,)
-    assert select(line(), np.array([0.0]), column(4.0), np.array([-np.inf]), 5).tolist() == [0]
+    assert select(ranges_of(line().schema), np.array([0.0]), np.zeros((0, 1)), np.zeros(0), 5).shape == (0,)
+    assert select(ranges_of(line().schema), np.array([0.0]), column(4.0), np.array([-np.inf]), 5).tolist() == [0]
 
 
 def test_equals_are_taken_once() -> None:
-    chosen = select(line(), np.array([0.0]), column(1.0, 1.0, 1.0, 2.0), np.zeros(4), 4)
+    chosen = select(ranges_of(line().schema), np.array([0.0]), column(1.0, 1.0, 1.0, 2.0), np.zeros(4), 4)
     assert sorted(column(1.0, 1.0, 1.0, 2.0)[chosen, 0]) == [1.0, 2.0]
-    assert len(select(line(), np.array([0.0]), column(1.0, 1.0), np.zeros(2), 2)) == 1
+    assert len(select(ranges_of(line().schema), np.array([0.0]), column(1.0, 1.0), np.zeros(2), 2)) == 1
 
 
 def test_a_draw_of_no_density_comes_last_unless_it_is_nearest() -> None:
     candidates, density = column(2.0 + 1e-12, 2.0, 9.0), np.array([-np.inf, -5.0, -1.0])
-    assert select(line(), np.array([0.0]), candidates, density, 3, variety=0.0).tolist() == [1, 2, 0]
+    assert select(ranges_of(line().schema), np.array([0.0]), candidates, density, 3, variety=0.0).tolist() == [1, 2, 0]
 
 
 @settings(deadline=None, max_examples=60)
@@ -134,7 +134,7 @@ def test_a_draw_of_no_density_comes_last_unless_it_is_nearest() -> None:
 def test_never_the_same_twice(seed: int, rows: int, n: int, variety: float) -> None:
     rng = np.random.default_rng(seed)
     candidates = rng.integers(0, 10, (rows, 1)).astype(float)
-    chosen = select(line(), np.array([0.0]), candidates, rng.normal(size=rows), n, variety=variety)
+    chosen = select(ranges_of(line().schema), np.array([0.0]), candidates, rng.normal(size=rows), n, variety=variety)
     assert len(chosen) == min(n, len(np.unique(candidates)))
     assert len(np.unique(candidates[chosen])) == len(chosen)
 
@@ -144,7 +144,7 @@ def test_chosen_ones_are_close_and_diverse(frame: pd.DataFrame, encoding: Encodi
     values = encoding.encode(frame.drop_duplicates())
     query, candidates = values[0], values[1:]
     density = np.zeros(len(candidates))
-    chosen = select(encoding, query, candidates, density, 8)
+    chosen = select(ranges_of(encoding.schema), query, candidates, density, 8)
     distance = gower(candidates, query[None], spans(encoding))[:, 0]
     nearest = np.argsort(distance)[:8]
 
@@ -158,13 +158,15 @@ def test_chosen_ones_are_close_and_diverse(frame: pd.DataFrame, encoding: Encodi
 def test_a_longer_answer_begins_with_the_shorter(frame: pd.DataFrame, encoding: Encoding) -> None:
     values = encoding.encode(frame)
     density = np.random.default_rng(3).normal(size=len(values))
-    short = select(encoding, values[0], values, density, 4)
-    assert select(encoding, values[0], values, density, 9)[:4].tolist() == short.tolist()
+    short = select(ranges_of(encoding.schema), values[0], values, density, 4)
+    assert select(ranges_of(encoding.schema), values[0], values, density, 9)[:4].tolist() == short.tolist()
 
 
 def test_where_effort_is_given_it_counts_in_place_of_nearness() -> None:
     frame = pd.DataFrame({"a": [0.0, 10.0], "b": [0.0, 10.0]})
     encoding = Encoding.fit(frame, Schema.infer(frame))
     candidates, log_density = np.array([[1.0, 0.0], [0.0, 5.0]]), np.array([-1.0, 0.0])
-    assert select(encoding, np.zeros(2), candidates, log_density, 1).tolist() == [0]
-    assert select(encoding, np.zeros(2), candidates, log_density, 1, effort=np.array([3.0, 1.0])).tolist() == [1]
+    assert select(ranges_of(encoding.schema), np.zeros(2), candidates, log_density, 1).tolist() == [0]
+    assert select(
+        ranges_of(encoding.schema), np.zeros(2), candidates, log_density, 1, effort=np.array([3.0, 1.0])
+    ).tolist() == [1]

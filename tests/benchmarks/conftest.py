@@ -16,13 +16,13 @@ from benchmarks.cells import Result
 from benchmarks.experiments import scale, speed
 from benchmarks.experiments.speed.ground import Amount
 from benchmarks.registry import EXPERIMENTS
-from dicoflex.learning.stand_in import Forest, Perceptron
+from dicoflex.learning import stand_in
 
 # Less than a quick run: stand-ins learn less, speed asks the models of the others, nothing needs a fresh process, and
 # pictures are small.
 LESS: list[tuple[Any, str, Any]] = [
-    (Perceptron, "STEPS", 120),
-    (Forest, "ROUNDS", 10),
+    (stand_in, "STEPS", 120),
+    (stand_in, "ROUNDS", 10),
     (speed.measuring, "QUICK", cells.QUICK),
     (speed.measuring, "LITTLE", Amount(repeats=1, anchors=20, calls=5, dice_queries=1, many=50)),
     (speed.ground, "QUICK_MIXED", {}),

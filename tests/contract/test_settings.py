@@ -38,14 +38,14 @@ def test_settings_as_objects_and_as_dicts(quickly: Quickly) -> None:
 
 
 def test_paper_preset() -> None:
-    setting = DiCoFlex.paper()._settings()
+    setting = DiCoFlex.paper()._plan(False).settings
     assert (setting.fit.k, setting.fit.alpha, setting.fit.exponents) == (16, 10.0, (0.01, 0.08, 0.25, 1.0, 2.0))
     training = setting.training
     assert (training.epochs, training.learning_rate, training.patience) == (1000, 1e-4, 300)
-    config = setting.generator.model_dump()
+    config = setting.generator_config.model_dump()
     assert DiCoFlex.paper().generator == "maf"
     assert (config["layers"], config["hidden_features"]) == (5, 32)
-    assert DiCoFlex.paper(max_seconds=5)._settings().training.max_seconds == 5
+    assert DiCoFlex.paper(max_seconds=5)._plan(False).settings.training.max_seconds == 5
 
 
 def test_report_counts_the_calls_of_the_black_box(applicants: pd.DataFrame, labels: np.ndarray, black_box: BlackBox,

@@ -217,19 +217,20 @@ def test_confidence_that_the_rows_support(lessons: list[TrainingSet]) -> None:
     def recall(asked: pd.DataFrame) -> np.ndarray:
         return np.stack([rows.get(row.tobytes(), np.array([0.5, 0.5])) for row in asked.to_numpy()])
 
-    conditions = fit_judged(make_task(table), BlackBox(recall, encoding, 2), answers).conditions
-    assert conditions.highest[0] == pytest.approx(np.sort(sure[:380])[-100])
-    assert conditions.highest[1] == pytest.approx(np.sort(sure[380:])[-60])
-    assert conditions.usual.tolist() == [0.7, pytest.approx(np.sort(sure[380:])[-61])]
-    assert (conditions.lowest <= conditions.usual).all()
-    assert (conditions.highest <= 0.99).all()
+    task = replace(make_task(table), black_box=BlackBox(recall, encoding, 2), probabilities=answers)
+    sure_of = fit_judged(task).confidence
+    assert sure_of.highest[0] == pytest.approx(np.sort(sure[:380])[-100])
+    assert sure_of.highest[1] == pytest.approx(np.sort(sure[380:])[-60])
+    assert sure_of.default.tolist() == [0.7, pytest.approx(np.sort(sure[380:])[-61])]
+    assert (sure_of.lowest <= sure_of.default).all()
+    assert (sure_of.highest <= 0.99).all()
 
 
 def test_labels_alone_support_no_confidence(table: Table, lessons: list[TrainingSet]) -> None:
     for fitted in (fit_judged(make_task(table)), fit_plain(make_task(table, "kde"))):
-        conditions = fitted.conditions
-        assert (conditions.lowest == conditions.highest).all()
-        assert (conditions.lowest == conditions.usual).all()
+        sure_of = fitted.confidence
+        assert (sure_of.lowest == sure_of.highest).all()
+        assert (sure_of.lowest == sure_of.default).all()
 
 
 # -- settings ---------------------------------------------------------------------------------------------------------

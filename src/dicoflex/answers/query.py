@@ -163,7 +163,7 @@ def exponent(p: float | None, trained: tuple[float, ...], *, sparse: bool) -> fl
     if p is None:
         return low if sparse else min(max(DEFAULT_EXPONENT, low), high)
     if not low <= p <= high:
-        raise QueryError(f"p must lie in the trained range, {low:g} to {high:g}, got {p!r}")
+        raise QueryError(f"p must lie in the trained range, {low:g} to {high:g}, got {p:g}")
     return p
 
 
