@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,7 @@ def calls_kernel(call: ast.Call, kernels: set[str]) -> bool:
     return isinstance(call.func, ast.Name) and call.func.id in kernels
 
 
+@cache
 def kernel_names() -> set[str]:
     """The compiled functions of all files, and the records that are laid out for them."""
     found = set()
