@@ -103,6 +103,10 @@ class Model:
         opened.__dict__["fingerprint"] = self.fingerprint
         return opened
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A pickle holds what the model's file holds: no memory of torch's or of compiled code goes along."""
+        return type(self).from_content, self.content()
+
     # -- files --------------------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
+import linecache
+import os
+import sys
 import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from dicoflex.runtime import threads
 from dicoflex.runtime.threads import in_threads, one_blas_thread, one_torch_thread
 
 
@@ -78,3 +86,122 @@ def test_blocks_that_overlap_in_threads_set_the_number_back() -> None:
         leave.set()
         other.join()
         assert blas_threads() == before
+
+
+def test_a_thread_that_leaves_does_not_set_the_number_back_for_one_that_stays() -> None:
+    with threadpool_limits(2, user_api="blas"):
+        leave = threading.Event()
+
+        def hold() -> None:
+            with one_blas_thread():
+                leave.wait(10)
+
+        other = threading.Thread(target=hold)
+        with one_blas_thread():
+            other.start()
+            leave.set()
+            other.join()
+            assert blas_threads() == {1}
+
+
+def test_torchs_threads_are_set_back_after_blocks_that_overlap() -> None:
+    before = torch.get_num_threads()
+    entered, leave = threading.Event(), threading.Event()
+    seen: list[int] = []
+
+    def hold() -> None:
+        with one_torch_thread():
+            entered.set()
+            leave.wait(10)
+            seen.append(torch.get_num_threads())
+
+    other = threading.Thread(target=hold)
+    with one_torch_thread():
+        other.start()
+        assert entered.wait(10)
+    leave.set()
+    other.join()
+    assert seen == [1]
+    assert torch.get_num_threads() == before
+    fresh = threading.Thread(target=lambda: seen.append(torch.get_num_threads()))
+    fresh.start()
+    fresh.join()
+    assert seen == [1, before]
+
+
+class Interrupting:
+    """A trace function that interrupts at the n-th place where Python may let a signal through.
+
+    That is where a function begins, and any line of one that is called while entering or leaving. Lines that open a
+    block are passed over: they are traced once more when it is left, and then no signal is let through.
+    """
+
+    def __init__(self, at: int) -> None:
+        self.left = at
+
+    def __call__(self, frame: FrameType, event: str, _: Any) -> Callable[..., Any] | None:
+        if frame.f_code.co_filename != threads.__file__:
+            return None
+        opens = linecache.getline(threads.__file__, frame.f_lineno).lstrip().startswith("with ")
+        if event == "call" or (event == "line" and not opens and frame.f_code.co_name != "block"):
+            self.left -= 1
+            if self.left == 0:
+                raise KeyboardInterrupt
+        return self
+
+
+@pytest.mark.parametrize("block", [one_blas_thread, one_torch_thread])
+def test_an_interruption_at_any_line_leaves_the_numbers_as_they_were(block: Callable[[], Any]) -> None:
+    held = threads._blas if block is one_blas_thread else threads._torch
+    with threadpool_limits(2, user_api="blas"):
+        before = blas_threads(), torch.get_num_threads()
+        for at in itertools.count(1):
+            interrupted = False
+            sys.settrace(Interrupting(at))
+            try:
+                with block(), block():
+                    pass
+            except KeyboardInterrupt:
+                interrupted = True
+            finally:
+                sys.settrace(None)
+            assert (blas_threads(), torch.get_num_threads()) == before, at
+            assert not held.inside, at
+            if not interrupted:
+                break
+        assert at > 10
+
+
+def test_a_fork_while_another_thread_is_inside() -> None:
+    entered, leave = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with one_blas_thread(), one_torch_thread(), threads._blas.lock:
+            entered.set()
+            leave.wait(30)
+
+    other = threading.Thread(target=hold)
+    with threadpool_limits(2, user_api="blas"):
+        before = blas_threads()
+        other.start()
+        assert entered.wait(10)
+        child = os.fork()
+        if child == 0:
+            fine = blas_threads() == before
+            with one_blas_thread():
+                fine &= blas_threads() == {1}
+            os._exit(0 if fine and blas_threads() == before else 1)
+        leave.set()
+        other.join()
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_numbas_own_threads_are_not_started() -> None:
+    """They would be lost in a forked process; numba starts them when it is asked how many there are."""
+    code = (
+        "from numba.np.ufunc import parallel\n"
+        "from dicoflex.runtime.threads import in_threads\n"
+        "in_threads(lambda low, high: None, 1000)\n"
+        "raise SystemExit(parallel._is_initialized)"
+    )
+    assert os.spawnl(os.P_WAIT, sys.executable, sys.executable, "-c", code) == 0

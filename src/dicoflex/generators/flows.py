@@ -52,7 +52,9 @@ from dicoflex.generators.base import PAPER_FIT, PAPER_TRAINING, Context, Generat
 from dicoflex.generators.flow_pass import Network, Program, condition, pack, run
 from dicoflex.generators.on_reals import blocks, dequantise, settle
 from dicoflex.limits.limits import Limits
+from dicoflex.runtime.own_torch import own_numbers
 from dicoflex.runtime.randomness import uniforms
+from dicoflex.runtime.threads import one_torch_thread
 from dicoflex.table.encoding import Encoding, Values
 
 HOPELESS = 1e8
@@ -102,9 +104,7 @@ class _Flow(ABC):
         self.n_classes = n_classes
         self._settings = config
         n_context = 2 * encoding.n_reals + n_classes + 1
-        # Only the generator of the CPU is seeded, and put back: a fit leaves the caller's random numbers alone.
-        with torch.random.fork_rng(devices=[]), torch.device("cpu"):
-            torch.default_generator.manual_seed(seed)
+        with own_numbers(seed):
             self.flow = self._build(encoding.n_reals, n_context, config).float()
 
     @staticmethod
@@ -133,7 +133,8 @@ class _Flow(ABC):
             if state[name].shape != tuple(tensor.shape):
                 text = f"array {name!r} in the model file has shape {state[name].shape}, not {tuple(tensor.shape)}"
                 raise ModelFileError(f"{text} as its schema and settings say; fit and save again")
-            tensor.copy_(torch.from_numpy(np.array(state[name])))
+            with one_torch_thread():
+                tensor.copy_(torch.from_numpy(np.array(state[name])))
         restored._program()
         return restored
 
@@ -164,7 +165,7 @@ class _Flow(ABC):
         log_density = self._log_density(x, c)
         finite = torch.isfinite(log_density)
         if not finite.any():
-            return torch.full((), HOPELESS, device=device, requires_grad=True)
+            return torch.full((), HOPELESS, dtype=torch.float32, device=device, requires_grad=True)
         if not finite.all():
             log_density = self._log_density(x[finite], c[finite])
         return -log_density.clamp(min=-HOPELESS).mean()

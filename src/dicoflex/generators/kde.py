@@ -28,6 +28,7 @@ from dicoflex.generators.base import PAPER_FIT, PAPER_TRAINING, Context, Generat
 from dicoflex.generators.on_reals import blocks, dequantise, settle
 from dicoflex.limits.limits import Limits
 from dicoflex.neighbours import Pool, nearest
+from dicoflex.runtime.own_torch import own_numbers
 from dicoflex.runtime.randomness import uniforms
 from dicoflex.table.encoding import Encoding, Values
 
@@ -71,7 +72,8 @@ class Kde:
         self._values, self._labels = values, labels
         self._pool = Pool.group(encoding.parts(values), labels, n_classes)
         # log h = log START + PACE * theta: two numbers may go faster than the many weights that step sizes are set for.
-        self._theta = torch.nn.Parameter(torch.zeros(2))
+        with own_numbers(seed=0):
+            self._theta = torch.nn.Parameter(torch.zeros(2))
 
     @classmethod
     def create(cls, table: Table, config: GeneratorConfig, *, seed: int) -> Self:  # noqa: ARG003
@@ -126,7 +128,7 @@ class Kde:
         if not some.any():
             return 0.0 * log_h.sum()
         log_sums = torch.logsumexp(log_kernels.masked_fill(~kept, -torch.inf)[some], dim=1)
-        return -(log_sums - kept.sum(dim=1)[some].log()).mean()
+        return -(log_sums - kept.sum(dim=1)[some].float().log()).mean()
 
     def log_prob(self, context: Context, answers: Values) -> NDArray[np.float64]:
         """The log density at the answers' reals without noise, per unit of standardised numbers and one-hot columns."""
@@ -179,7 +181,7 @@ class Kde:
             target=context.target,
             p=context.p,
             mask=context.frozen,
-            k=settings.k,
+            k=min(settings.k, len(self._values)),
             alpha=settings.alpha,
         ).rows
         centres = np.where((rows >= 0)[:, :, None], self._values[rows], context.query[:, None, :])

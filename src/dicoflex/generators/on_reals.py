@@ -24,7 +24,7 @@ def dequantise(
     """The answers' reals plus Gaussian noise: `noise` on one-hot columns, `number_noise` on numbers."""
     reals = torch.from_numpy(encoding.to_reals(answers)).to(generator.device)
     scale = torch.from_numpy(np.where(encoding.is_onehot, noise, number_noise).astype(np.float32))
-    shocks = torch.randn(reals.shape, generator=generator, device=generator.device)
+    shocks = torch.randn(reals.shape, generator=generator, device=generator.device, dtype=torch.float32)
     return reals + scale.to(generator.device) * shocks
 
 

@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
 
+from dicoflex.runtime.own_torch import own_numbers, with_gradients
 from dicoflex.runtime.threads import one_openmp_thread, one_torch_thread
 from dicoflex.stand_in import BLOCK, Forest, Perceptron, StandIn
 from dicoflex.stand_in.perceptron import BOUND
@@ -55,11 +56,11 @@ def learn(
     return best
 
 
+@with_gradients()
 def learn_perceptron(encoding: Encoding, values: Values, probabilities: Floats, seed: int) -> Perceptron:
     """A perceptron fitted by cross-entropy, with a step size that falls to nothing."""
     rng = np.random.default_rng(seed)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with own_numbers(seed):
         widths = [encoding.n_reals, *WIDTHS, probabilities.shape[1]]
         linear = [torch.nn.Linear(a, b) for a, b in pairwise(widths)]
     net = torch.nn.Sequential(linear[0], torch.nn.ReLU(), linear[1], torch.nn.ReLU(), linear[2])

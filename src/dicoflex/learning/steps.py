@@ -74,7 +74,8 @@ def make_teacher(
     pool = Pool.group(parts, table.labels, table.n_classes, table.confidence)
     held = np.zeros(len(table.values), dtype=bool)
     held[rng.permutation(len(held))[: int(HELD_OUT * len(held))]] = True
-    return Teacher(table, pool, conditions, config.k, config.alpha, level_weight), held
+    k = min(config.k, len(table.values))
+    return Teacher(table, pool, conditions, k, config.alpha, level_weight), held
 
 
 def split_pairs(pairs: Pairs, held: NDArray[np.bool_]) -> tuple[Pairs, Pairs]:

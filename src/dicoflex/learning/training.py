@@ -17,6 +17,7 @@ from dicoflex.errors import SettingError
 from dicoflex.generators.base import Generator
 from dicoflex.learning.config import TrainingConfig
 from dicoflex.learning.pairs import Pairs
+from dicoflex.runtime.own_torch import with_gradients
 from dicoflex.runtime.progress import Progress
 from dicoflex.runtime.threads import one_torch_thread
 from dicoflex.table.encoding import Values
@@ -46,6 +47,7 @@ class TrainingSet:
     rows: Values
 
 
+@with_gradients()
 def train(
     generator: Generator,
     training_set: TrainingSet,
@@ -60,16 +62,17 @@ def train(
 
     Ctrl-C ends the loop as the time budget does: the best weights so far stay.
     """
-    generator.to(device)
-    loop = _Loop(generator, training_set, config, seed, device)
-    with progress.stage(name, loop.epochs) as advance, one_torch_thread():
-        try:
-            loop.run(advance)
-        except KeyboardInterrupt:
-            loop.history.interrupted = True
-            loop.history.stopped = "interrupted; the best weights so far were kept"
-    loop.restore_best()
-    generator.to(torch.device("cpu"))
+    with one_torch_thread():
+        generator.to(device)
+        loop = _Loop(generator, training_set, config, seed, device)
+        with progress.stage(name, loop.epochs) as advance:
+            try:
+                loop.run(advance)
+            except KeyboardInterrupt:
+                loop.history.interrupted = True
+                loop.history.stopped = "interrupted; the best weights so far were kept"
+        loop.restore_best()
+        generator.to(torch.device("cpu"))
     return loop.history
 
 

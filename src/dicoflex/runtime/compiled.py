@@ -25,6 +25,8 @@ from typing import Any
 import numba
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 
+from dicoflex.runtime.progress import is_watched
+
 FOLDER_VARIABLE = "DICOFLEX_COMPILED"
 KEPT_FOLDERS = 3
 log = logging.getLogger("dicoflex")
@@ -153,5 +155,5 @@ def _announce() -> None:
     """Say once per process that compilation takes its time."""
     text = "compiling for this machine; this takes up to a minute, once per installation"
     log.info(text)
-    if sys.stderr is not None and sys.stderr.isatty():
+    if is_watched():
         sys.stderr.write(f"dicoflex: {text}\n")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Progress"]
+__all__ = ["Progress", "is_watched"]
 
 import sys
 from collections.abc import Callable, Iterator
@@ -13,7 +13,7 @@ class Progress:
     """Shows named stages with what is left of them. `verbose=None` means: only on a terminal."""
 
     def __init__(self, verbose: bool | None = None) -> None:
-        self.visible = sys.stderr.isatty() if verbose is None else verbose
+        self.visible = is_watched() if verbose is None else verbose
 
     @contextmanager
     def stage(self, name: str, total: int) -> Iterator[Callable[..., None]]:
@@ -43,6 +43,14 @@ class Progress:
                 bars.advance(task, units)
 
             yield advance
+
+
+def is_watched() -> bool:
+    """Whether a terminal shows what is written to the standard error; there may be none, or a closed one."""
+    try:
+        return sys.stderr is not None and sys.stderr.isatty()
+    except ValueError:
+        return False
 
 
 def _silent(units: int, note: str | None = None) -> None:

@@ -24,16 +24,16 @@ MISSING = np.uint64(0x7FF8000000000000)
 
 
 def seed_of(random_state: Any) -> int:
-    """The seed that a `random_state` states; None draws one.
+    """The seed that a `random_state` states, whatever its size; None draws one.
 
-    >>> seed_of(7)
-    7
+    >>> seed_of(7), seed_of(2**64 + 7)
+    (7, 7)
     """
     if random_state is None:
         return int(np.random.SeedSequence().generate_state(1, np.uint64)[0] % 2**63)
     if isinstance(random_state, bool) or not isinstance(random_state, int | np.integer) or random_state < 0:
         raise SettingError(f"random_state must be a whole number of at least 0 or None, got {random_state!r}")
-    return int(random_state)
+    return int(random_state) % 2**64
 
 
 @compiled(inline="always")

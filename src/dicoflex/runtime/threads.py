@@ -4,14 +4,16 @@ from __future__ import annotations
 
 __all__ = ["THREADED", "in_threads", "one_blas_thread", "one_openmp_thread", "one_torch_thread"]
 
+import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from queue import Empty, SimpleQueue
 from typing import Any
 
 import numba
+from numba.np.ufunc import parallel
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 SLICES_PER_THREAD = 8
@@ -30,7 +32,7 @@ def in_threads(work: Callable[[int, int], None], n: int, *, least: int = 8, most
     >>> sum(seen)
     100
     """
-    workers = numba.get_num_threads()
+    workers = _workers()
     with one_blas_thread():
         if n < least or workers == 1:
             work(0, n)
@@ -40,6 +42,11 @@ def in_threads(work: Callable[[int, int], None], n: int, *, least: int = 8, most
         for low in range(0, n, size):
             slices.put(low)
         _share(work, slices, size, n, min(workers, slices.qsize()))
+
+
+def _workers() -> int:
+    """How many threads numba may use; it is not asked before somebody set it, as it starts threads to tell."""
+    return int(numba.get_num_threads() if parallel._is_initialized else numba.config.NUMBA_NUM_THREADS)
 
 
 def _share(work: Callable[[int, int], None], slices: SimpleQueue[int], size: int, n: int, workers: int) -> None:
@@ -58,74 +65,88 @@ def _share(work: Callable[[int, int], None], slices: SimpleQueue[int], size: int
                 errors.append(error)
 
     others = [threading.Thread(target=run) for _ in range(workers - 1)]
-    for thread in others:
-        thread.start()
-    run()
-    for thread in others:
-        thread.join()
+    try:
+        for thread in others:
+            thread.start()
+        run()
+        for thread in others:
+            thread.join()
+    except BaseException as interruption:
+        errors.append(interruption)
+        raise
     if errors:
         raise errors[0]
 
 
-class _Hold(threading.local):
-    """How deep this thread is in blocks that hold matrix products to one thread."""
-
-    depth = 0
+# -- threads of other libraries ------------------------------------------------------------------------------------
 
 
-_hold = _Hold()
-_lock = threading.Lock()
-_before: list[list[int]] = []  # one entry per thread inside: what the libraries were set to before the first of them
+class _Held:
+    """Numbers of threads that are held at one for as long as any thread is inside a block.
 
-
-@contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """Matrix products on one thread each: small ones are quicker so, and threads of our own don't start more.
-
-    Blocks may be nested, and overlap in several threads. Each sets its libraries back itself: for some of them a
-    setting holds in the thread that made it only.
+    read: the present numbers. write: set them; its second argument says whether this thread is the last to leave.
+    Blocks may be nested, overlap in several threads, and be interrupted at any moment; a forked process starts anew.
     """
-    _hold.depth += 1
-    try:
-        if _hold.depth == 1:
-            with _lock:
-                _before.append(_before[0] if _before else [library.num_threads for library in _libraries()])
-                _set([1] * len(_libraries()))
-        yield
-    finally:
-        _hold.depth -= 1
-        if _hold.depth == 0:
-            with _lock:
-                _set(_before.pop())
+
+    def __init__(self, read: Callable[[], list[int]], write: Callable[[list[int], bool], None]) -> None:
+        self.read, self.write = read, write
+        self.lock = threading.Lock()
+        self.inside: set[int] = set()  # threads
+        self.before: list[int] = []
+        os.register_at_fork(after_in_child=self._forked)
+
+    @contextmanager
+    def block(self) -> Iterator[None]:
+        me = threading.get_ident()
+        nested = me in self.inside
+        interruption: KeyboardInterrupt | None = None
+        try:
+            if not nested:
+                self._enter(me)
+            yield
+        finally:
+            # An interruption while leaving is let through once all is set back; no call may stand before the `try`.
+            while not nested and me in self.inside:
+                try:
+                    self._leave(me)
+                except KeyboardInterrupt as error:
+                    interruption = error
+            if interruption is not None:
+                raise interruption
+
+    def _enter(self, me: int) -> None:
+        with self.lock:
+            now = self.read()
+            if not self.inside:
+                self.before = now
+            self.inside.add(me)
+            self.write([1] * len(now), True)
+
+    def _leave(self, me: int) -> None:
+        with self.lock:
+            self.write(self.before, len(self.inside) == 1)
+            self.inside.discard(me)
+
+    def _forked(self) -> None:
+        """In a new process there is this thread alone; what others held is set back."""
+        self.lock = threading.Lock()
+        if self.inside and threading.get_ident() not in self.inside:
+            self.write(self.before, True)
+        self.inside &= {threading.get_ident()}
 
 
-@contextmanager
-def one_torch_thread() -> Iterator[None]:
-    """Run torch on one thread inside the block.
-
-    The steps are small, and on a busy machine threads that wait for each other cost more than twenty times what a
-    second one gains on an idle machine.
-    """
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-@contextmanager
-def one_openmp_thread() -> Iterator[None]:
-    """Libraries that use OpenMP, scikit-learn's trees among them, on one thread inside the block."""
-    with threadpool_limits(limits=1, user_api="openmp"):
-        yield
-
-
-def _set(numbers: list[int]) -> None:
+def _set_blas(numbers: list[int], last: bool) -> None:
+    """Set the libraries' numbers: for some a setting holds in the thread that made it, for others everywhere."""
     for library, number in zip(_libraries(), numbers, strict=True):
-        library.set_num_threads(number)
+        if last or getattr(library, "threading_layer", None) == "openmp":
+            _let_go(library)
+            library.set_num_threads(number)
+            _let_go(library)
+
+
+def _let_go(library: Any) -> None:
+    """Some versions of threadpoolctl listen to the first thread that sets a number and, in silence, to no other."""
+    getattr(library, "clear_controlling_thread", lambda **_: None)(force=True)
 
 
 @cache
@@ -134,3 +155,41 @@ def _libraries() -> list[Any]:
     import scipy.linalg.cython_blas  # noqa: F401
 
     return [library for library in ThreadpoolController().lib_controllers if library.user_api == "blas"]
+
+
+def _torch_threads() -> list[int]:
+    import torch
+
+    return [torch.get_num_threads()]
+
+
+def _set_torch(numbers: list[int], last: bool) -> None:  # noqa: ARG001
+    """A setting holds in the thread that made it, and for threads that torch has not seen yet."""
+    import torch
+
+    torch.set_num_threads(numbers[0])
+
+
+_blas = _Held(lambda: [library.num_threads for library in _libraries()], _set_blas)
+_torch = _Held(_torch_threads, _set_torch)
+
+
+def one_blas_thread() -> AbstractContextManager[None]:
+    """Matrix products on one thread each: small ones are quicker so, and threads of our own don't start more."""
+    return _blas.block()
+
+
+def one_torch_thread() -> AbstractContextManager[None]:
+    """Run torch on one thread inside the block.
+
+    The steps are small, and on a busy machine threads that wait for each other cost more than twenty times what a
+    second one gains on an idle machine.
+    """
+    return _torch.block()
+
+
+@contextmanager
+def one_openmp_thread() -> Iterator[None]:
+    """Libraries that use OpenMP, scikit-learn's trees among them, on one thread inside the block."""
+    with threadpool_limits(limits=1, user_api="openmp"):
+        yield

@@ -13,6 +13,8 @@ from torch import nn
 
 from dicoflex.generators.mixed.cells import Grid, Located
 from dicoflex.generators.mixed.weights import Asked, MixedConfig, Weights
+from dicoflex.runtime.own_torch import own_numbers
+from dicoflex.runtime.threads import one_torch_thread
 from dicoflex.values import differ
 
 
@@ -80,15 +82,15 @@ class Network(nn.Module):
     @classmethod
     def fresh(cls, grid: Grid, n_classes: int, config: MixedConfig, *, seed: int) -> Network:
         """An untrained network; the caller's random numbers are left alone."""
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+        with own_numbers(seed):
             return cls(grid, n_classes, config)
 
     @classmethod
     def of(cls, grid: Grid, n_classes: int, config: MixedConfig, weights: Weights) -> Network:
         """The network with these weights."""
         network = cls.fresh(grid, n_classes, config, seed=0)
-        network.load_state_dict({name: torch.from_numpy(array.copy()) for name, array in weights.items()})
+        with one_torch_thread():
+            network.load_state_dict({name: torch.from_numpy(array.copy()) for name, array in weights.items()})
         return network
 
     def arrays(self) -> Weights:
