@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["differ", "equal", "is_missing", "is_number", "jsonable", "plain", "typed"]
+__all__ = ["differ", "equal", "is_half_read", "is_missing", "is_number", "jsonable", "plain", "typed"]
 
 import math
 from collections.abc import Mapping
@@ -27,6 +27,20 @@ def is_missing(value: Any) -> bool:
         return value is None or bool(value != value)
     except TypeError:  # NA is neither equal nor unequal to itself
         return True
+
+
+def is_half_read(value: Any) -> bool:
+    """Whether `value` is text with half a character, as bytes read by the wrong encoding leave it: no file can hold it.
+
+    >>> is_half_read("caf" + chr(0xDCE9)), is_half_read("café")
+    (True, False)
+    """
+    try:
+        if isinstance(value, str):
+            value.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def is_number(value: Any) -> bool:

@@ -18,6 +18,9 @@ from dicoflex.constraints.joining import combine
 from dicoflex.constraints.parts import PerUnit, Range
 from dicoflex.constraints.statement import has_multiple
 from dicoflex.errors import ConstraintError, RuleError
+from dicoflex.limits.limits import Limits
+from dicoflex.table.encoding import Encoding
+from dicoflex.table.schema import Schema
 
 EVERYTHING: dict[str, Any] = {
     "frozen": ["age", 7],
@@ -124,7 +127,7 @@ def test_a_file_is_loaded_and_its_errors_name_it(tmp_path: Path) -> None:
 BAD_JSON = {
     "no JSON": ("frozen: age", "this is not JSON: Expecting value: line 1 column 1 (char 0)"),
     "no text": (b"\xff{}", "this is not JSON: 'utf-8' codec can't decode byte 0xff"),
-    "too deep": ("[" * 100_000, "this is not JSON: maximum recursion depth exceeded"),
+    "too deep": ("[" * 100_000, "this is not JSON: it is nested too deep"),
     "a list": ("[]", 'constraints are a JSON object such as {"frozen": ["age"]}, got a list'),
     "a field twice": ('{"frozen": [], "frozen": ["a"]}', "the JSON names 'frozen' twice; say it once"),
     "a feature twice": ('{"steps": {"a": 1, "a": 2}}', "the JSON names 'a' twice; say it once"),
@@ -537,3 +540,53 @@ def test_an_override_without_a_preset_is_refused() -> None:
 def test_costs_per_unit_are_told_from_numbers() -> None:
     assert isinstance(Constraints(cost={"a": {"per_unit": 2}}).cost["a"], PerUnit)
     assert Constraints(cost={"a": 2}).cost["a"] == 2.0
+
+
+# -- long lists --------------------------------------------------------------------------------------------------
+
+
+class Counted(str):
+    """Text that counts how often one is compared with another."""
+
+    compared = 0
+
+    def __eq__(self, other: object) -> bool:
+        Counted.compared += 1
+        return str.__eq__(self, other) is True
+
+    __hash__ = str.__hash__
+
+
+@pytest.mark.parametrize("n", [500, 2000])
+def test_long_lists_are_read_joined_and_compared_in_time_that_grows_with_them(n: int) -> None:
+    """In 0.1.0 (9aa4d8c) every value was compared with every other: 30,000 of them took 12 s."""
+    names = [f"v{i}" for i in range(n)]
+    schema = Schema.infer(pd.DataFrame({"a": names * 2}), kinds={"a": "categorical"})
+    Counted.compared = 0
+    one = Constraints(
+        allowed={"a": [Counted(name) for name in names]},
+        transitions={"a": {Counted("v0"): [Counted(name) for name in names]}},
+    )
+    two = Constraints(forbidden={"a": [Counted(name) for name in names[1:]]})
+    schema.check_constraints(one)
+    one.merge(one)
+    two.merge(two)
+    schema.check_constraints(two)
+    with pytest.raises(ConstraintError, match="both allowed and forbidden"):
+        one.merge(two)
+    Limits.build(one, Encoding.unit(schema), np.zeros((1, 1)), np.zeros((1, 1), dtype=bool))
+    assert Counted.compared < 50 * n
+
+
+def test_lists_and_rules_have_an_end() -> None:
+    Constraints(forbidden={"a": list(range(10_000))}, rules=[f"a <= {i}" for i in range(64)])
+    with pytest.raises(ConstraintError, match=r"forbidden 'a' has 10,001 entries, and 10,000 are the most"):
+        Constraints(forbidden={"a": list(range(10_001))})
+    with pytest.raises(ConstraintError, match=r"rules has 65 entries, and 64 are the most; leave some out"):
+        Constraints(rules=[f"a <= {i}" for i in range(65)])
+
+
+@pytest.mark.parametrize("text", ['{"max_cost": 1e999}', '{"max_cost": -1e999}'])
+def test_a_number_that_json_can_not_hold_is_none(text: str) -> None:
+    with pytest.raises(ConstraintError, match=r"the JSON holds -?1e999; write null"):
+        Constraints.from_json(text)

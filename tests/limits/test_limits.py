@@ -10,7 +10,7 @@ import pytest
 
 from dicoflex.constraints import Constraints, delta, per_unit, relative
 from dicoflex.errors import ConstraintError
-from dicoflex.limits.compile import MOST_POINTS
+from dicoflex.limits.compile import MOST_POINTS, _multiples
 from dicoflex.limits.limits import Limits
 from dicoflex.table.encoding import Encoding
 from dicoflex.table.schema import Schema
@@ -549,3 +549,14 @@ def test_moved_rows_break_nothing_but_rules() -> None:
         own = np.repeat(encoded(), len(moved), axis=0)
         assert not found.broken(moved, own, np.zeros(len(moved), dtype=np.int64)).any(), given
         assert ENCODING.differs(moved, own).any(axis=1).mean() > 0.5, given
+
+
+@pytest.mark.parametrize("step", [0.1, 0.01, 0.005, 0.25, 0.3, 1e-5, 7.5, 50.0, 1e6, 123.456, 2e-7, 1 / 3, np.pi, 1e22])
+def test_multiples_are_the_numbers_that_their_decimals_say(step: float) -> None:
+    low, high = -1000 * step, 20_000 * step
+    frame = pd.DataFrame({"a": [low, high, low / 3]})
+    feature = Schema.infer(frame, kinds={"a": "continuous"})["a"]
+    found = _multiples(feature, low, high, step)
+    assert found.tolist() == [
+        float(f"{k * step:.15g}") for k in range(round(found[0] / step), round(found[-1] / step) + 1)
+    ]

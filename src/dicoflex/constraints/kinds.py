@@ -130,7 +130,8 @@ SWITCH = Shape(lambda value: [(None, ())] if value else [], bool)
 
 
 def _union(one: tuple[Any, ...], two: tuple[Any, ...]) -> tuple[Any, ...]:
-    return one + tuple(value for value in two if value not in one)
+    known = set(one)
+    return one + tuple(value for value in two if value not in known)
 
 
 def _rules(one: tuple[str, ...], two: tuple[str, ...]) -> tuple[str, ...]:
@@ -141,7 +142,8 @@ def _rules(one: tuple[str, ...], two: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _common(one: tuple[Value, ...], two: tuple[Value, ...]) -> tuple[Value, ...]:
-    common = tuple(value for value in one if value in two)
+    known = set(two)
+    common = tuple(value for value in one if value in known)
     if not common:
         raise ConstraintError(
             f"{list(one)} and {list(two)} have no value in common; to keep the feature as it is, put it in frozen"
@@ -154,7 +156,8 @@ Moves = dict[Value, tuple[Value, ...]]
 
 def _common_moves(one: Moves, two: Moves) -> Moves:
     """Moves that both permit; a value with none left may only stay."""
-    return one | two | {key: tuple(value for value in one[key] if value in two[key]) for key in one if key in two}
+    known = {key: set(two[key]) for key in one if key in two}
+    return one | two | {key: tuple(value for value in one[key] if value in ends) for key, ends in known.items()}
 
 
 def _same_step(one: float, two: float) -> float:

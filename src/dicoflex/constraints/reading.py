@@ -23,7 +23,6 @@ __all__ = [
     "within",
 ]
 
-import json
 import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -32,11 +31,14 @@ from dicoflex.constraints.kinds import KINDS
 from dicoflex.constraints.rules.parser import parse
 from dicoflex.constraints.words import Value
 from dicoflex.errors import ConstraintError
+from dicoflex.runtime import strict_json
 from dicoflex.values import is_missing
 
 Name = int | str
 
 MAX_NUMBER = 1e300  # sums and products with it stay finite where it matters
+MOST_VALUES = 10_000
+MOST_RULES = 64
 
 
 # -- fields ------------------------------------------------------------------------------------------------------
@@ -63,7 +65,10 @@ def transitions(given: Any, field: str) -> dict[Name, dict[Value, tuple[Value, .
 
 def rules(given: Any, field: str) -> tuple[str, ...]:
     """Rules as they were written, each one once."""
-    parsed = [parse(text) for text in _items(given, field)]
+    texts = _items(given, field)
+    if len(texts) > MOST_RULES:
+        raise ConstraintError(f"{field} has {len(texts):,} entries, and {MOST_RULES} are the most; leave some out")
+    parsed = [parse(text) for text in texts]
     _unique([str(rule) for rule in parsed], field)
     return tuple(rule.text for rule in parsed)
 
@@ -115,7 +120,10 @@ def _items(given: Any, field: str) -> list[Any]:
     """The items of a list; a lone text is refused, as its letters are hardly meant."""
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
         raise ConstraintError(f"{field} must be a list, got {given!r}; write [{given!r}]")
-    return sorted(given, key=str) if isinstance(given, set | frozenset) else list(given)
+    items = sorted(given, key=str) if isinstance(given, set | frozenset) else list(given)
+    if len(items) > MOST_VALUES:
+        raise ConstraintError(f"{field} has {len(items):,} entries, and {MOST_VALUES:,} are the most; use a range")
+    return items
 
 
 def _pairs(given: Any, where: str, key: str, read: Callable[[Any, str], Any]) -> list[tuple[Any, Any]]:
@@ -125,17 +133,25 @@ def _pairs(given: Any, where: str, key: str, read: Callable[[Any, str], Any]) ->
     if not fine:
         raise ConstraintError(f"{where} must be a mapping by {key}, or a list of [{key}, ...] pairs, got {given!r}")
     keys = [read(pair[0], where) for pair in pairs]
-    twice = [k for i, k in enumerate(keys) if k in keys[:i]]
-    if twice:
-        raise ConstraintError(f"{where} names {twice[0]!r} twice; say it once")
+    _unique(keys, where)
     return [(k, pair[1]) for k, pair in zip(keys, pairs, strict=True)]
 
 
 def _unique(items: list[Any], field: str) -> tuple[Any, ...]:
-    for i, item in enumerate(items):
-        if item in items[:i]:
-            raise ConstraintError(f"{field} names {item!r} twice; say it once")
+    twice = _repeated(items)
+    if twice:
+        raise ConstraintError(f"{field} names {twice[0]!r} twice; say it once")
     return tuple(items)
+
+
+def _repeated(items: list[Any]) -> list[Any]:
+    """The first item that equals an earlier one, if there is one; 1, 1.0 and True are equal."""
+    seen: set[Any] = set()
+    for item in items:
+        if item in seen:
+            return [item]
+        seen.add(item)
+    return []
 
 
 # -- names, values and numbers -----------------------------------------------------------------------------------
@@ -185,9 +201,9 @@ def _value(value: Any, where: str) -> Value:
 
 def _values(given: Any, where: str) -> tuple[Value, ...]:
     values = [_value(value, where) for value in _items(given, where)]
-    for i, value in enumerate(values):
-        if value in values[:i]:
-            raise ConstraintError(f"{where} lists {value!r} twice; list it once")
+    twice = _repeated(values)
+    if twice:
+        raise ConstraintError(f"{where} lists {twice[0]!r} twice; list it once")
     return tuple(values)
 
 
@@ -203,19 +219,15 @@ def _moves(given: Any, where: str) -> dict[Value, tuple[Value, ...]]:
 
 def json_object(text: str | bytes) -> dict[str, Any]:
     """The object in JSON text, keys that repeat and numbers that are none refused."""
-
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        _unique([key for key, _ in pairs], "the JSON")
-        return dict(pairs)
-
-    def refuse(constant: str) -> Any:
-        raise ConstraintError(f"the JSON holds {constant}; write null for a missing value or an open limit")
-
     try:
-        read = json.loads(text, object_pairs_hook=once, parse_constant=refuse)
-    except ConstraintError:
-        raise
-    except (ValueError, RecursionError) as error:
+        read = strict_json.loads(text)
+    except strict_json.RepeatedNameError as error:
+        raise ConstraintError(f"the JSON names {error.name!r} twice; say it once") from None
+    except strict_json.NotFiniteError as error:
+        raise ConstraintError(
+            f"the JSON holds {error.written}; write null for a missing value or an open limit"
+        ) from None
+    except ValueError as error:
         raise ConstraintError(f"this is not JSON: {error}") from None
     if not isinstance(read, dict):
         raise ConstraintError(

@@ -96,7 +96,8 @@ class Constraints(Stated):
 
     @model_validator(mode="after")
     def _consistent(self) -> Constraints:
-        both = [name for name in self.increase if name in self.decrease]
+        falling = set(self.decrease)
+        both = [name for name in self.increase if name in falling]
         if both:
             raise ConstraintError(
                 f"increase and decrease both name {both[0]!r}, so that it could not change; put it in frozen instead"
@@ -235,7 +236,8 @@ def has_multiple(low: float | None, high: float | None, step: float) -> bool:
 
 
 def _check_lists(name: Name, allowed: tuple[Value, ...], forbidden: tuple[Value, ...], step: float | None) -> None:
-    both = [value for value in allowed if value in forbidden]
+    known = set(forbidden)
+    both = [value for value in allowed if value in known]
     if both:
         raise ConstraintError(f"{name!r}: the value {both[0]!r} is both allowed and forbidden; drop it from one list")
     if step is not None and not any(_is_number(value) and has_multiple(value, value, step) for value in allowed):

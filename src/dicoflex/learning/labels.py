@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["read_labels"]
 
+import math
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dicoflex.errors import DataError
-from dicoflex.values import plain
+from dicoflex.values import is_half_read, plain
 
 
 def read_labels(y: Any, n_rows: int) -> tuple[NDArray[np.int64], list[Any]]:
@@ -22,7 +23,10 @@ def read_labels(y: Any, n_rows: int) -> tuple[NDArray[np.int64], list[Any]]:
     """
     if np.ndim(y) > 1:
         raise DataError(f"y has {np.ndim(y)} dimensions; give one label per row, such as y.iloc[:, 0] or y.ravel()")
-    column = y if isinstance(y, pd.Series) else pd.Series(y)
+    try:
+        column = y if isinstance(y, pd.Series) else pd.Series(y)
+    except UnicodeEncodeError as error:
+        raise DataError(f"y holds {error.object!r:.80}, which no file can hold; give other labels") from None
     if len(column) != n_rows:
         raise DataError(f"y has {len(column)} labels for {n_rows} rows; give one label per row")
     if column.isna().any():
@@ -31,6 +35,9 @@ def read_labels(y: Any, n_rows: int) -> tuple[NDArray[np.int64], list[Any]]:
     odd = next((v for v in values if not isinstance(v, str | bool | int | float)), None)
     if odd is not None:
         raise DataError(f"y holds a {type(odd).__name__} ({odd!r}); labels may be text, whole numbers or booleans")
+    unheld = next((v for v in values if is_half_read(v) or (isinstance(v, float) and math.isinf(v))), None)
+    if unheld is not None:
+        raise DataError(f"y holds {unheld!r}, which no file can hold; give other labels, or drop those rows")
     names = sorted(set(values), key=lambda v: (type(v).__name__, v))
     _check_classes(names, n_rows)
     lookup = {name: i for i, name in enumerate(names)}

@@ -45,6 +45,7 @@ Bools = NDArray[np.bool_]
 LINEAR, LEVELS, MISSING, OPAQUE = range(4)
 AT_MOST, BELOW, EQUAL, UNEQUAL = range(4)
 MOST_CLAUSES = 256
+MOST_LITERALS = 2048
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,12 @@ class Clauses:
                 )
             clauses += found
             origin += [number] * len(found)
+        literals = sum(map(len, clauses))
+        if literals > MOST_LITERALS:
+            raise ConstraintError(
+                f"the rules come to {literals:,} conditions when taken apart, and {MOST_LITERALS:,} are the most; "
+                "leave some out, or join fewer alternatives"
+            )
         return cls._pack(clauses, origin, schema)
 
     @classmethod

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["MOST_POINTS", "Compiled", "compile_features"]
 
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +16,6 @@ from dicoflex.errors import ConstraintError
 from dicoflex.table.encoding import Values
 from dicoflex.table.feature import Feature, dtype_of
 from dicoflex.table.schema import Schema
-from dicoflex.values import equal
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -194,8 +194,19 @@ def _multiples(feature: Feature, low: float, high: float, step: float) -> Floats
             f"steps: {step:g} cuts {feature.name!r} ({low:g} to {high:g}) into more than {MOST_POINTS:,} values; "
             "take a larger step, or leave it out"
         )
-    # Through decimal text: 3 * 0.1 is meant to be 0.3.
-    return np.array([float(f"{k * step:.15g}") for k in np.arange(first, last + 1)])
+    number = np.arange(first, last + 1)
+    digits, places = _decimal(step)
+    if abs(number).max() * digits < 10**15 and places <= 22:
+        # A quotient of two whole numbers that floats hold is the float nearest to it: 3 * 0.1 is meant to be 0.3.
+        return number * digits / 10.0**places
+    return np.array([float(f"{k * step:.15g}") for k in number])
+
+
+def _decimal(step: float) -> tuple[int, int]:
+    """A step as a whole number over a power of ten: 0.25 is 25 over 10 to the power of 2."""
+    _, digits, exponent = Decimal(repr(step)).as_tuple()
+    whole = int("".join(map(str, digits)))
+    return whole * 10 ** max(int(exponent), 0), max(-int(exponent), 0)
 
 
 def _is_multiple(points: Floats, step: float) -> Bools:
@@ -267,13 +278,17 @@ def _reached(feature: Feature, given: Constraints, own: Ints) -> Bools:
     """Transitions: which states each query's own may go to."""
     fine = np.ones((len(own), feature.n_states), dtype=bool)
     for origin, ends in given.transitions.get(feature.name, {}).items():
-        fine &= ~_among(feature, (origin,))[own][:, None] | _among(feature, ends)
+        here = _among(feature, (origin,))[own]
+        if here.any():
+            fine[here] &= _among(feature, ends)
     return fine
 
 
 def _among(feature: Feature, values: Any) -> Bools:
     """Which states of a picked feature are listed in `values`; None stands for missing."""
-    listed = [any(v is not None and equal(level, v) for v in values) for level in feature.levels]
+    # As `equal` has it: text never equals a number, 1 equals 1.0 and True.
+    known = {(isinstance(v, str), v) for v in values}
+    listed = [(isinstance(level, str), level) in known for level in feature.levels]
     return np.array([*listed, *([None in values] * feature.missing)], dtype=bool)
 
 

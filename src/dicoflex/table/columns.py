@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["code_lookup", "column_dtype", "factorize", "few_numbers", "level_array", "read_numbers", "same_dtype"]
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -84,8 +85,9 @@ def factorize(column: pd.Series) -> tuple[NDArray[Any], list[Any]]:
 
 def code_lookup(levels: tuple[Any, ...]) -> dict[Any, int]:
     lookup: dict[Any, int] = {typed(value): code for code, value in enumerate(levels)}
+    equals = Counter(levels)
     for code, value in enumerate(levels):
-        if sum(value == other for other in levels) == 1:
+        if equals[value] == 1:
             lookup[("any", value)] = code
     return lookup
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = [
     "MAX_EXACT_INTEGER",
+    "MAX_NUMBER",
     "Feature",
     "Kind",
     "Level",
@@ -13,7 +14,7 @@ __all__ = [
     "is_dtype",
 ]
 
-import math
+from collections.abc import Hashable
 from enum import StrEnum
 from functools import cached_property
 from typing import Any, Literal
@@ -27,6 +28,8 @@ from dicoflex.values import typed
 Level = bool | int | float | str
 Name = int | str
 MAX_EXACT_INTEGER = 2**53 - 1
+LONGEST_DTYPE = 100
+MAX_NUMBER = 1e150  # its square, and so a standard deviation, is still finite
 
 
 class Kind(StrEnum):
@@ -67,14 +70,28 @@ class Feature(BaseModel):
             if dtype is not None and not is_dtype(dtype):
                 raise ValueError(f"feature {self.name!r}: dtype {dtype!r} is unknown")
         if self.kind.is_number:
-            limits = (self.minimum, self.maximum)
-            if None in limits or not -math.inf < self.minimum <= self.maximum < math.inf:  # type: ignore[operator]
-                raise ValueError(f"feature {self.name!r}: minimum must be at most maximum")
-        elif len({typed(v) for v in self.levels}) != len(self.levels):
-            raise ValueError(f"feature {self.name!r}: levels repeat")
-        elif not {typed(v) for v in self.levels} <= {typed(v) for v in self.categories or self.levels}:
-            raise ValueError(f"feature {self.name!r}: levels must be among the categories")
+            self._check_limits()
+        else:
+            self._check_levels()
         return self
+
+    def _check_limits(self) -> None:
+        if self.minimum is None or self.maximum is None or not self.minimum <= self.maximum:
+            raise ValueError(f"feature {self.name!r}: minimum must be at most maximum")
+        if self.levels or self.categories is not None or not _holds_numbers(dtype_of(self.dtype)):
+            raise ValueError(f"feature {self.name!r}: it is {self.kind}, and its dtype or its levels are not")
+        least, greatest = self.bounds
+        if self.minimum < max(least, -MAX_NUMBER) or self.maximum > min(greatest, MAX_NUMBER):
+            raise ValueError(f"feature {self.name!r}: its limits are beyond what {self.dtype} or {MAX_NUMBER:g} allow")
+
+    def _check_levels(self) -> None:
+        levels = {typed(v) for v in self.levels}
+        if len(levels) != len(self.levels):
+            raise ValueError(f"feature {self.name!r}: levels repeat")
+        if not levels <= {typed(v) for v in self.categories or self.levels}:
+            raise ValueError(f"feature {self.name!r}: levels must be among the categories")
+        if self.n_states == 0:
+            raise ValueError(f"feature {self.name!r}: it has no level and is never missing")
 
     @cached_property
     def is_number(self) -> bool:
@@ -106,7 +123,12 @@ class Feature(BaseModel):
 
     def is_level(self, value: Any) -> bool:
         """Whether one of the levels equals `value`."""
-        return any(isinstance(level, str) == isinstance(value, str) and level == value for level in self.levels)
+        return isinstance(value, Hashable) and (isinstance(value, str), value) in self.level_keys
+
+    @cached_property
+    def level_keys(self) -> set[tuple[bool, Any]]:
+        """The levels as `is_level` looks for them: text never equals a number."""
+        return {(isinstance(level, str), level) for level in self.levels}
 
     def values_text(self, most: int = 6) -> str:
         """The values that the feature may take, in one short line."""
@@ -151,9 +173,18 @@ def dtype_bounds(dtype: Any) -> tuple[float, float]:
 
 
 def is_dtype(text: str) -> bool:
-    """Whether pandas reads `text` as a dtype; some of Arrow's can't be read back from their text."""
-    try:
-        dtype_of(text)
-    except (TypeError, ValueError, NotImplementedError):
+    """Whether pandas reads `text` as a dtype that a feature can have; some of Arrow's can't be read from their text."""
+    if len(text) > LONGEST_DTYPE:
         return False
-    return True
+    try:
+        dtype = dtype_of(text)
+    except (TypeError, ValueError, NotImplementedError, SyntaxError):
+        return False
+    if isinstance(dtype, np.dtype):  # bytes and text of numpy's own may be of any length, also of a thousand million
+        return dtype.kind in "biufO"
+    return dtype.kind in "biufOU" and not isinstance(dtype, pd.SparseDtype | pd.IntervalDtype | pd.PeriodDtype)
+
+
+def _holds_numbers(dtype: Any) -> bool:
+    kinds = pd.api.types
+    return kinds.is_any_real_numeric_dtype(dtype) and (kinds.is_integer_dtype(dtype) or kinds.is_float_dtype(dtype))

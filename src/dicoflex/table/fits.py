@@ -87,7 +87,7 @@ def check_values(feature: Feature, constraints: Constraints) -> None:
     for value in forbidden:
         _check_value(feature, value, "forbidden")
     states = [*feature.levels, *([None] if feature.missing else [])]
-    if forbidden and not feature.is_number and all(state in forbidden for state in states):
+    if forbidden and not feature.is_number and set(states) <= set(forbidden):
         raise ConstraintError(
             f"forbidden {feature.name!r}: every value is forbidden; to keep it as it is, put it in frozen"
         )

@@ -12,10 +12,18 @@ import numpy as np
 import pandas as pd
 
 from dicoflex.errors import DataError, SchemaError, named
-from dicoflex.table.feature import MAX_EXACT_INTEGER, Feature, Kind, Level, dtype_bounds, dtype_text, is_dtype
-from dicoflex.values import plain, typed
+from dicoflex.table.feature import (
+    MAX_EXACT_INTEGER,
+    MAX_NUMBER,
+    Feature,
+    Kind,
+    Level,
+    dtype_bounds,
+    dtype_text,
+    is_dtype,
+)
+from dicoflex.values import is_half_read, plain, typed
 
-MAX_NUMBER = 1e150  # its square, and so a standard deviation, is still finite
 IDENTIFIER_SHARE = 0.9
 IDENTIFIER_ROWS = 50
 MAX_LEVELS = 2000
@@ -39,6 +47,8 @@ def check_frame(frame: Any) -> None:
         raise DataError(
             f"column names must be text or whole numbers, found {odd[0]!r}; rename with frame.columns = [...]"
         )
+    for name in frame.columns:
+        _refuse_half_read("a column is called", [name])
 
 
 def describe(
@@ -64,8 +74,16 @@ def describe(
     if limits is not None:
         raise SchemaError(f"column {column.name!r} is {chosen}: limits are for numbers; drop it from limits")
     levels = _levels(column, order)
+    _refuse_half_read(f"column {column.name!r} holds", [*levels, *(common.get("categories") or ())])
     _refuse_identifier(column, len(levels), overridden=kind is not None or order is not None)
     return Feature(**common, levels=levels)
+
+
+def _refuse_half_read(where: str, values: Sequence[Any]) -> None:
+    """Refuse text that no file can hold, before a model is trained that can't be saved."""
+    odd = next((value for value in values if is_half_read(value)), None)
+    if odd is not None:
+        raise DataError(f"{where} {odd!r}, which is no text in Unicode; read the table by its own encoding")
 
 
 def _known_kind(column: pd.Series, kind: Kind | str) -> Kind:

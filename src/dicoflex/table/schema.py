@@ -4,7 +4,8 @@ from __future__ import annotations
 
 __all__ = ["Schema"]
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -117,10 +118,10 @@ class Schema(BaseModel):
         Traceback (most recent call last):
         dicoflex.errors.ConstraintError: increase 'sex': it is categorical and has no order; use allowed or transitions
         """
-        about, names = constraints.features(), self.names
+        about = constraints.features()
         for kind, name in about:
-            if isinstance(name, bool) or name not in names:
-                raise ConstraintError(f"{kind}: {named('feature', name, names)}")
+            if isinstance(name, bool) or name not in self.places:
+                raise ConstraintError(f"{kind}: {named('feature', name, self.names)}")
         for kind, name in about:
             check_suits(self[name], kind)
         for feature in self.features:
@@ -140,6 +141,11 @@ class Schema(BaseModel):
         """The column names, in order."""
         return [feature.name for feature in self.features]
 
+    @cached_property
+    def places(self) -> dict[Any, int]:
+        """Where each column stands, by its name."""
+        return {name: i for i, name in enumerate(self.names)}
+
     def __len__(self) -> int:
         return len(self.features)
 
@@ -148,9 +154,8 @@ class Schema(BaseModel):
 
     def position(self, name: Any) -> int:
         """Where `name` stands among the columns; an unknown name is a `SchemaError`."""
-        for i, feature in enumerate(self.features):
-            if feature.name == name and not isinstance(name, bool):
-                return i
+        if isinstance(name, Hashable) and not isinstance(name, bool) and name in self.places:
+            return self.places[name]
         raise SchemaError(named("feature", name, self.names))
 
     def mask(self, names: Sequence[Any]) -> np.ndarray:
