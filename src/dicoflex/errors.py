@@ -17,12 +17,15 @@ __all__ = [
     "RuleError",
     "SchemaError",
     "SettingError",
+    "SignatureError",
     "UserError",
     "named",
 ]
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+
+LONGEST_NAME = 200
 
 
 class DiCoFlexError(Exception):
@@ -73,6 +76,10 @@ class ModelFileError(UserError):
     exit_code = 3
 
 
+class SignatureError(ModelFileError):
+    """A file or a record is not signed, not by whom is trusted, or was altered since."""
+
+
 def named(thing: str, name: object, known: Iterable[object]) -> str:
     """Say that `name` is no known `thing`, with the nearest spelling or all names.
 
@@ -80,6 +87,11 @@ def named(thing: str, name: object, known: Iterable[object]) -> str:
     "feature 'agee' is unknown; did you mean 'age'?"
     """
     names = {str(k): k for k in known}
-    close = get_close_matches(str(name), names, n=1)
-    hint = f"did you mean {names[close[0]]!r}?" if close else f"known: {', '.join(list(names)[:20])}"
-    return f"{thing} {name!r} is unknown; {hint}"
+    # Long texts are hardly misspelt, and comparing them takes long.
+    near = get_close_matches(str(name)[:LONGEST_NAME], [k for k in names if len(k) <= LONGEST_NAME], n=1)
+    hint = f"did you mean {names[near[0]]!r}?" if near else f"known: {', '.join(map(_cut, list(names)[:20]))}"
+    return f"{thing} {_cut(repr(name))} is unknown; {hint}"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST_NAME else f"{text[:LONGEST_NAME]}…"

@@ -20,6 +20,7 @@ from dicoflex.constraints import Constraints
 from dicoflex.errors import QueryError, named
 from dicoflex.request import Request
 from dicoflex.runtime.whole_files import write_text
+from dicoflex.signatures import Key, sign_record
 from dicoflex.table.schema import Schema
 from dicoflex.views.canvas import to_png
 from dicoflex.views.cards import Card, differences
@@ -52,7 +53,7 @@ class Counterfactuals:
     positions: for each row of `frame` the position of its query in `queries`, as index labels may repeat.
     shortfall: the queries that got fewer than asked for: row, wanted, got, reason. short: their positions.
     request: what was asked for, as it bound: with the schema's own constraints. targets: the label asked for per query.
-    model: the fingerprint of the model that answered.
+    model: the fingerprint of the model that answered, the checksum of its file's content.
     changed: which cells of `frame` differ from the query's (rows, features); None looks for them.
     density: for a query's position, the log density of rows as its counterfactuals.
 
@@ -162,13 +163,16 @@ class Counterfactuals:
         return self._figure(place, make_cards(self, only=[place])[0])
 
     @overload
-    def to_json(self, path: None = None) -> str: ...
+    def to_json(self, path: None = None, *, key: Key | None = ...) -> str: ...
     @overload
-    def to_json(self, path: PathLike) -> None: ...
-    def to_json(self, path: PathLike | None = None) -> str | None:
-        """Everything but the density as JSON text, or written to `path`; missing and infinite numbers are null."""
-        text = json.dumps(self._record(), indent=2, ensure_ascii=False, allow_nan=False)
-        return _delivered(text + "\n", path)
+    def to_json(self, path: PathLike, *, key: Key | None = ...) -> None: ...
+    def to_json(self, path: PathLike | None = None, *, key: Key | None = None) -> str | None:
+        """Everything but the density as JSON text, or written to `path`; missing and infinite numbers are null.
+
+        key: a private key (a PEM file or its bytes) to sign the record with; see `dicoflex.signatures`.
+        """
+        made = self._record() if key is None else sign_record(self._record(), key=key)
+        return _delivered(json.dumps(made, indent=2, ensure_ascii=False, allow_nan=False) + "\n", path)
 
     @overload
     def to_html(self, path: None = None, *, title: str = ..., pictures: bool = ...) -> str: ...

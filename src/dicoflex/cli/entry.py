@@ -8,6 +8,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 
+from dicoflex.cli import signing  # noqa: F401 - adds its commands
 from dicoflex.cli.commands import app
 from dicoflex.errors import UserError
 
