@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["SORTS", "Certificate"]
+__all__ = ["BLACK_BOX", "JUDGES", "LABELS", "NOBODY", "SORTS", "Certificate"]
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,10 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv
 
+from dicoflex.errors import ModelFileError
+from dicoflex.model_file.taking import Arrays, refuse, refuse_others, taken
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 SORTS = ("free", "few", "frozen")
 """How tightly was asked: anything may change, few features (p below a half), or some are frozen or limited."""
+BLACK_BOX, LABELS, NOBODY = "the black box", "a stand-in learned from held-out labels", "nobody"
+JUDGES = (BLACK_BOX, LABELS, NOBODY)
+"""Who may have said what is valid."""
 SURE = 0.95
 
 
@@ -32,7 +38,7 @@ class Certificate:
     @classmethod
     def none(cls, n_classes: int, margin: float = 0.02) -> Certificate:
         """Where nothing was held out."""
-        return cls(np.full((n_classes, 2), margin), np.zeros((n_classes, len(SORTS), 2), dtype=np.int64), "nobody")
+        return cls(np.full((n_classes, 2), margin), np.zeros((n_classes, len(SORTS), 2), dtype=np.int64), NOBODY)
 
     def valid_at_least(self, label: int, sort: str) -> float:
         """A bound on the share of valid answers like these, at 95 % (Clopper and Pearson 1934); 0 without any."""
@@ -41,17 +47,20 @@ class Certificate:
             return 0.0
         return float(betaincinv(valid, total - valid + 1, 1 - SURE))
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> Arrays:
         """What a model file keeps."""
         return {"margin": self.margin, "counts": self.counts}
 
     @classmethod
-    def restore(cls, n_classes: int, judge: str, arrays: dict[str, NDArray[Any]]) -> Certificate:
-        """What `arrays` were taken from; a `ValueError` where they don't fit."""
-        margin, counts = arrays["margin"], arrays["counts"]
-        shaped = margin.shape == (n_classes, 2) and counts.shape == (n_classes, len(SORTS), 2)
-        if not shaped or margin.dtype != np.float64 or counts.dtype != np.int64 or not isinstance(judge, str):
-            raise ValueError("its certificate does not fit its classes")
-        if not ((margin >= 0) & (margin <= 1)).all() or (counts[..., 0] > counts[..., 1]).any() or (counts < 0).any():
-            raise ValueError("its certificate is not one")
+    def restore(cls, n_classes: int, judge: Any, arrays: Arrays) -> Certificate:
+        """What `arrays` were taken from; refused where they don't fit the classes."""
+        if judge not in JUDGES:
+            raise ModelFileError("the model file's certificate names no judge that there is; save the model again")
+        refuse_others(arrays, ("margin", "counts"))
+        margin = taken(arrays, "margin", np.float64, (n_classes, 2))
+        counts = taken(arrays, "counts", np.int64, (n_classes, len(SORTS), 2))
+        if not ((margin >= 0) & (margin <= 1)).all():
+            refuse("margin", "is no share")
+        if (counts < 0).any() or (counts[..., 0] > counts[..., 1]).any():
+            refuse("counts", "has more valid answers than answers")
         return cls(margin, counts, judge)

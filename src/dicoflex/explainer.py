@@ -155,7 +155,7 @@ class DiCoFlex(BaseEstimator):
 
     @property
     def fingerprint_(self) -> str:
-        """A short name for exactly this model; it stands in every result."""
+        """A name for exactly this model, the checksum of its file's content; it stands in every result."""
         return self._fitted.fingerprint
 
     @property
@@ -266,12 +266,20 @@ class DiCoFlex(BaseEstimator):
         return explainer
 
 
-def load(path: str | os.PathLike[str], *, row_key: bytes | str | None = None) -> DiCoFlex:
+def load(
+    path: str | os.PathLike[str],
+    *,
+    trust: str | os.PathLike[str] | bytes | None = None,
+    row_key: bytes | str | None = None,
+) -> DiCoFlex:
     """The explainer that a model file holds, ready to answer.
 
     row_key: the `row_key_` of the explainer that was fitted with `remember_rows`, for `novel=True`.
 
     A file that is cut short, altered, or no model file at all is a `ModelFileError`; no code from it is run.
+
+    trust: a public key, as a PEM file or its bytes. A file that was not signed with the private one is then refused
+    before anything in it is read; without a key, a file is as good as where it came from.
     """
-    model = Model.load(path)
+    model = Model.load(path, trust=trust)
     return DiCoFlex.of(model if row_key is None else model.opened(row_key))

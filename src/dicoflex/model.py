@@ -4,6 +4,8 @@ from __future__ import annotations
 
 __all__ = ["Confidence", "Model", "classes_of"]
 
+import json
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,10 +18,12 @@ from numpy.typing import NDArray
 from dicoflex import model_file, stand_in
 from dicoflex.certificate import Certificate
 from dicoflex.coherence import Coherence
-from dicoflex.errors import ModelFileError, SettingError, named
+from dicoflex.errors import ModelFileError, SettingError, UserError, named
 from dicoflex.generators import GENERATORS
 from dicoflex.generators.base import Generator
+from dicoflex.model_file.taking import Arrays, refuse, refuse_others, taken
 from dicoflex.refinement.judges import Judges
+from dicoflex.signatures import Key
 from dicoflex.stand_in import StandIn
 from dicoflex.table.encoding import Encoding
 from dicoflex.table.remembered import Remembered, read_key
@@ -27,7 +31,8 @@ from dicoflex.table.schema import Schema
 from dicoflex.values import plain
 
 Floats = NDArray[np.float64]
-Arrays = dict[str, NDArray[Any]]
+MOST_CHARACTERS = 2**20
+MOST_EXPONENTS = 1000
 # The names that files have for the fields of `Confidence`.
 CONFIDENCE_ARRAYS = {"lowest": "lowest", "highest": "highest", "default": "usual"}
 
@@ -39,6 +44,16 @@ class Confidence:
     lowest: Floats
     highest: Floats
     default: Floats
+
+    @classmethod
+    def from_arrays(cls, n_classes: int, arrays: Arrays) -> Confidence:
+        """What a file says of confidences; refused where they are no shares, or out of order."""
+        found = {k: taken(arrays, name, np.float64, (n_classes,)) for k, name in CONFIDENCE_ARRAYS.items()}
+        refuse_others(arrays, CONFIDENCE_ARRAYS.values())
+        low, high, usual = found["lowest"], found["highest"], found["default"]
+        if not ((low >= 0) & (low <= usual) & (usual <= high) & (high <= 1)).all():
+            refuse("usual", "is not between the lowest and the highest confidence, or those not between 0 and 1")
+        return cls(**found)
 
     @classmethod
     def same(cls, n_classes: int, value: float = 0.0) -> Confidence:
@@ -88,11 +103,11 @@ class Model:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A short name for exactly this model."""
+        """A name for exactly this model: the checksum of its file's content."""
         return model_file.fingerprint(*self.content())
 
     def with_facts(self, **facts: Any) -> Model:
-        """The same model with more to report, and so another fingerprint."""
+        """The same model with more to report, and so another name."""
         return replace(self, report=self.report | facts)
 
     def opened(self, row_key: bytes | str) -> Model:
@@ -138,43 +153,38 @@ class Model:
         return header, arrays
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """The model that a file holds; one that is damaged, altered or no model file is a `ModelFileError`."""
-        header, arrays = model_file.read(path)
+    def load(cls, path: str | os.PathLike[str], *, trust: Key | None = None) -> Self:
+        """The model that a file holds; one that is damaged, altered or no model file is a `ModelFileError`.
+
+        trust: a public key (a PEM file or its bytes); a file that was not signed with its private one is refused.
+        """
+        header, arrays = model_file.read(path, trust=trust)
         try:
             model = cls.from_content(header, arrays)
-        except ModelFileError:
-            raise
-        except (KeyError, TypeError, AttributeError, IndexError, ValueError, RuntimeError) as error:
-            raise ModelFileError(
-                f"{path}: the header does not describe a model ({error}); save the model again"
-            ) from None
+        except Exception as error:
+            # Whatever a stranger wrote into the file, the caller's remedy is the same; the cause is kept for us.
+            why = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}; save it again"
+            raise ModelFileError(f"{path} holds no model that can be used: {why}") from error
         # It was checked while reading; to take it again would hash all arrays twice.
         model.__dict__["fingerprint"] = header["fingerprint"]
         return model
 
     @classmethod
     def from_content(cls, header: dict[str, Any], arrays: Arrays) -> Self:
-        """The model whose file has this header and these arrays."""
+        """The model whose file has this header and these arrays; each part is checked before it is made."""
         encoding = Encoding.from_state(header["encoding"])
-        names, exponents = header["classes"], tuple(header["exponents"])
-        if not exponents or not all(isinstance(p, int | float) and 0 < p < np.inf for p in exponents):
-            raise ModelFileError("the model file's exponents are no numbers above 0; save the model again")
-        if header["generator"] not in GENERATORS:
-            raise ModelFileError(named("generator", header["generator"], GENERATORS))
-        kind = GENERATORS[header["generator"]]
-        config = kind.Config(**header["generator_config"])
-        confidence = Confidence(**{k: arrays[f"confidence.{name}"] for k, name in CONFIDENCE_ARRAYS.items()})
-        _check_shapes(encoding, len(names), confidence)
+        names = _labels(header["classes"])
+        kind = _generator(header["generator"])
+        config = kind.Config.model_validate_json(json.dumps(header["generator_config"]), strict=True)
         return cls(
             encoding=encoding,
             classes=classes_of(names),
             generator=kind.restore(encoding, len(names), config, _under("generator", arrays)),
             stand_in=stand_in.restore(header["stand_in"], encoding, len(names), _under("stand_in", arrays)),
-            confidence=confidence,
-            exponents=exponents,
-            has_confidence=header["has_confidence"],
-            report=dict(header["report"]),
+            confidence=Confidence.from_arrays(len(names), _under("confidence", arrays)),
+            exponents=_exponents(header["exponents"]),
+            has_confidence=_of_type(header, "has_confidence", bool),
+            report=_report(_of_type(header, "report", dict)),
             remembered=_remembered(header["row_key_mark"], arrays),
             **_refinement(encoding.schema, len(names), header, arrays),
         )
@@ -192,7 +202,46 @@ def _refinement(schema: Schema, n_classes: int, header: dict[str, Any], arrays: 
 
 def classes_of(names: Sequence[Any]) -> NDArray[Any]:
     """Labels as an array that keeps their types."""
-    return np.asarray(names, dtype=None if len({type(name) for name in names}) == 1 else object)
+    # Texts in an array of their own kind all take the room of the longest.
+    room = len(names) * max((len(name) for name in names if isinstance(name, str)), default=0)
+    alike = len({type(name) for name in names}) == 1 and room <= MOST_CHARACTERS
+    return np.asarray(names, dtype=None if alike else object)
+
+
+# -- reading a header --------------------------------------------------------------------------------------------
+
+
+def _of_type(header: dict[str, Any], name: str, kind: type) -> Any:
+    if type(header[name]) is not kind:
+        raise ModelFileError(f"the model file's {name!r} is no {kind.__name__}; save the model again")
+    return header[name]
+
+
+def _labels(names: Any) -> list[Any]:
+    plain_ones = isinstance(names, list) and all(isinstance(name, str | bool | int | float) for name in names)
+    if not plain_ones or len(names) < 2 or len(set(names)) < len(names):
+        raise ModelFileError("the model file's classes are no list of different labels; save the model again")
+    return list(names)
+
+
+def _generator(name: Any) -> type[Generator]:
+    if not isinstance(name, str) or name not in GENERATORS:
+        raise ModelFileError(f"the model file's {named('generator', str(name), GENERATORS)}")
+    return GENERATORS[name]
+
+
+def _exponents(numbers: Any) -> tuple[float, ...]:
+    fine = isinstance(numbers, list) and 0 < len(numbers) <= MOST_EXPONENTS
+    if not fine or not all(type(p) in (int, float) and 0 < p < math.inf for p in numbers):
+        raise ModelFileError("the model file's exponents are no list of numbers above 0; save the model again")
+    return tuple(float(p) for p in numbers)
+
+
+def _report(found: dict[str, Any]) -> dict[str, Any]:
+    """What `fit` reported; the label column's name, which the command line looks for, is a name."""
+    if not isinstance(found.get("label"), str | int | None):
+        raise ModelFileError("the model file's report names a label column that is no name; save the model again")
+    return dict(found)
 
 
 def _under(prefix: str, arrays: Arrays) -> Arrays:
@@ -203,15 +252,9 @@ def _remembered(mark: Any, arrays: Arrays) -> Remembered | None:
     """The remembered rows of a file, locked, and None where it has none."""
     if mark is None and "remembered" not in arrays:
         return None
-    hashes = arrays["remembered"]
-    if not isinstance(mark, str) or hashes.ndim != 1 or hashes.dtype != np.uint64:
-        raise ModelFileError("the model file's remembered rows do not fit its header; it is damaged: save it again")
+    hashes = taken(arrays, "remembered", np.uint64, (None,))
+    if (hashes[1:] < hashes[:-1]).any():
+        refuse("remembered", "is not sorted")
+    if not isinstance(mark, str):
+        raise ModelFileError("the model file's remembered rows have no mark of their key; save the model again")
     return Remembered(hashes, mark)
-
-
-def _check_shapes(encoding: Encoding, n_classes: int, sure: Confidence) -> None:
-    """Refuse arrays beside the generator's and the stand-in's own that don't fit the header."""
-    fine = {encoding.mean.shape, encoding.scale.shape} == {(len(encoding.schema),)}
-    fine &= {array.shape for array in (sure.lowest, sure.highest, sure.default)} == {(n_classes,)}
-    if not fine:
-        raise ModelFileError("the model file's arrays do not fit its header; it is damaged: save the model again")

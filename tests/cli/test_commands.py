@@ -300,7 +300,7 @@ def test_schema_shows_the_columns_and_writes_json_that_fit_reads(
 def test_inspect_tells_the_facts(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["inspect", str(folder / "m.dicoflex")]) == 0
     out = capsys.readouterr().out
-    for word in ("fingerprint", "mixed", "no, yes", "answer", "200 rows", "categorical", "01, 02, NA"):
+    for word in ("checksum", "mixed", "no, yes", "answer", "200 rows", "categorical", "01, 02, NA"):
         assert word in out
     assert cli.main(["inspect", str(folder / "m.dicoflex"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["classes"] == ["no", "yes"]

@@ -17,7 +17,8 @@ import torch
 
 from comparing import Quickly, explained, sampled
 from dicoflex import DiCoFlex, load, model_file
-from dicoflex.errors import ModelFileError
+from dicoflex.errors import DataError, ModelFileError
+from dicoflex.model import classes_of
 
 
 def test_saved_and_loaded(model: DiCoFlex, queries: pd.DataFrame, tmp_path: Path) -> None:
@@ -149,6 +150,10 @@ def cut(name: str) -> Callable[[dict[str, Any], dict[str, Any]], None]:
     return lambda _, arrays: arrays.update({name: arrays[name][:-1]})
 
 
+def becomes(name: str, change: Callable[[Any], Any]) -> Callable[[dict[str, Any], dict[str, Any]], None]:
+    return lambda _, arrays: arrays.update({name: change(arrays.get(name))})
+
+
 DAMAGE = {
     "no generator": without("generator"),
     "unknown generator": put(["generator"], "gan"),
@@ -176,23 +181,111 @@ DAMAGE = {
     "a cell too few": cut("generator.grid.low"),
     "a weight too few": cut("generator.net.trunk.bias"),
     "no weights": without("generator.net.trunk.bias"),
+    # From here on they were taken by 0.1.0 (9aa4d8c), raised other errors, or took gigabytes.
+    "a network too large to be made": put(["generator_config", "hidden"], 20_000),
+    "a network of no size": put(["generator_config", "hidden"], 10**400),
+    "a setting that is text": put(["generator_config", "hidden"], "24"),
+    "settings that are none": put(["generator_config"], [["hidden", 24]]),
+    "knots that are none": put(["generator_config", "exponents"], [0.01, 0.08, 0.25, 1.0, -2.0]),
+    "knots that fall": put(["generator_config", "confidences"], [1.0, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.0]),
+    "a mean beyond floats": put(["encoding", "mean", 0], 10**400),
+    "a mean that is true": put(["encoding", "mean", 0], True),
+    "a scale of nothing": put(["encoding", "scale", 0], 0.0),
+    "a scale below nothing": put(["encoding", "scale", 0], -1.0),
+    "an exponent of nothing": put(["exponents", 0], 0.0),
+    "an exponent below nothing": put(["exponents", 0], -1.0),
+    "an exponent that is text": put(["exponents", 0], "1"),
+    "an exponent beyond floats": put(["exponents", 0], 10**400),
+    "exponents without end": put(["exponents"], [1.0] * 100_000),
+    "a class twice": put(["classes"], ["yes", "yes"]),
+    "a class that is a list": put(["classes"], ["yes", ["no"]]),
+    "a class that is none": put(["classes"], ["yes", None]),
+    "classes that are text": put(["classes"], "no"),
+    "a confidence that is none": put(["has_confidence"], "yes"),
+    "a stand-in of no type": put(["stand_in"], {}),
+    "a label column that is no name": put(["report", "label"], ["x"]),
+    "a dtype that takes a gigabyte": put(["encoding", "schema", "features", 5, "dtype"], "S1000000000"),
+    "a dtype of many": put(["encoding", "schema", "features", 1, "dtype"], "f8," * 30),
+    "a number that is text": put(["encoding", "schema", "features", 1, "dtype"], "object"),
+    "limits beyond the dtype": put(["encoding", "schema", "features", 4, "maximum"], 1e6),
+    "limits without end": put(["encoding", "schema", "features", 1, "maximum"], 1e300),
+    "no levels": put(["encoding", "schema", "features", 6, "levels"], []),
+    "a level too many": put(["encoding", "schema", "features", 6, "levels"], ["Rome", "Ulm", "Bonn"]),
+    "levels that the dtype can't hold": put(["encoding", "schema", "features", 9, "levels"], [2, 3]),
+    "values without end": put(
+        ["encoding", "schema", "constraints"], {"forbidden": {"gain": [i + 0.5 for i in range(10_001)]}}
+    ),
+    "rules without end": put(
+        ["encoding", "schema", "constraints"], {"rules": [f"gain <= {1000 + i}" for i in range(65)]}
+    ),
+    "confidence above 1": becomes("confidence.highest", lambda array: array + 1.5),
+    "confidence below 0": becomes("confidence.lowest", lambda array: array - 2.0),
+    "confidence out of order": becomes("confidence.usual", lambda array: array * 0 - 1e-9),
+    "confidence of no number": becomes("confidence.usual", lambda array: array * np.nan),
+    "weights of no number": becomes("generator.net.inner", lambda array: array * np.nan),
+    "weights of another dtype": becomes("generator.net.inner", lambda array: array.astype(np.float64)),
+    "cells of another dtype": becomes("generator.grid.low", lambda array: array.astype(np.float32)),
+    "levels out of the table": becomes("generator.grid.low", lambda array: np.where(array == 1.0, 1e12, array)),
+    "an array that nobody asked for": becomes("generator.more", lambda _: np.zeros(3)),
 }
 
 
 @pytest.mark.parametrize("case", DAMAGE)
 def test_file_with_a_wrong_header_or_wrong_shapes(case: str, mixed: DiCoFlex, tmp_path: Path) -> None:
-    """Files whose fingerprint is right, as a faulty program would write them."""
+    """Files whose checksum is right, as a faulty program or a stranger would write them."""
     header, arrays = (json.loads(json.dumps(mixed.model_.content()[0])), dict(mixed.model_.content()[1]))
     DAMAGE[case](header, arrays)
     path = tmp_path / "m.dicoflex"
     model_file.write(path, header, arrays)
-    with pytest.raises(ModelFileError):
+    with pytest.raises(ModelFileError, match=r"holds no model that can be used") as caught:
         load(path)
+    assert not isinstance(caught.value.__cause__, MemoryError)
+    assert len(str(caught.value)) < 2000
 
 
 def test_file_of_another_version(mixed: DiCoFlex, tmp_path: Path) -> None:
     header, arrays = mixed.model_.content()
     with mock.patch.object(model_file, "VERSION", 99):
         model_file.write(tmp_path / "m.dicoflex", header, arrays)
-    with pytest.raises(ModelFileError, match="format version 99, this dicoflex reads 2; fit and save it again"):
+    with pytest.raises(ModelFileError, match="format version 99, this dicoflex reads 3; fit again and save it"):
         load(tmp_path / "m.dicoflex")
+
+
+@pytest.mark.parametrize("odd", ["caf\udce9", float("inf"), float("-inf")])
+def test_labels_that_no_file_can_hold_are_refused_before_the_training(
+    odd: Any, applicants: pd.DataFrame, labels: np.ndarray, quickly: Quickly
+) -> None:
+    """0.1.0 (9aa4d8c) trained, and then failed to save."""
+    wrong = labels.astype(object)
+    wrong[:30] = odd
+    with pytest.raises(DataError, match="which no file can hold; give other labels"):
+        quickly(applicants, wrong)
+
+
+def test_text_that_no_file_can_hold_is_refused_before_the_training(
+    applicants: pd.DataFrame, labels: np.ndarray, quickly: Quickly
+) -> None:
+    """0.1.0 (9aa4d8c) saved it, and could not load what it saved."""
+    half = "caf\udce9"
+    levels = pd.Index([half, "b"], dtype=object)
+    for frame in (
+        applicants.assign(job=pd.Series([half] * len(applicants), applicants.index, dtype=object)),
+        applicants.assign(grade=pd.Categorical.from_codes([0, 1] * (len(applicants) // 2), levels)),
+        applicants.set_axis(pd.Index([*applicants.columns[:-1], half], dtype=object), axis=1),
+    ):
+        with pytest.raises(DataError, match="is no text in Unicode; read the table by its own encoding"):
+            quickly(frame, labels)
+
+
+def test_a_table_whose_description_has_no_room_is_refused_before_the_training(quickly: Quickly) -> None:
+    rng = np.random.default_rng(0)
+    long = {f"c{i}": [f"{'x' * 1000} {k}" for k in rng.integers(0, 100, 300)] for i in range(10)}
+    with pytest.raises(DataError, match=r"take [\d,]* bytes, and a model file has room for 786,432; drop columns"):
+        quickly(pd.DataFrame(long), rng.integers(0, 2, 300))
+
+
+def test_long_labels_take_no_more_room_than_they_need() -> None:
+    """An array of texts has the longest one's room for each."""
+    names = ["x" * 500_000, *map(str, range(1000))]
+    assert classes_of(names).nbytes < 2**20
+    assert classes_of(["no", "yes"]).dtype == np.asarray(["no", "yes"]).dtype

@@ -29,7 +29,9 @@ def build(column: Any, *, max_cells: int = 96, **overrides: Any) -> tuple[Grid, 
     frame = pd.DataFrame({"a": column})
     encoding = Encoding.fit(frame, Schema.infer(frame, **{name: {"a": value} for name, value in overrides.items()}))
     values = encoding.encode(frame)
-    return Grid.build(encoding, values, max_cells=max_cells), values
+    grid = Grid.build(encoding, values, max_cells=max_cells)
+    Grid.from_state(grid.state(), encoding.schema)  # whatever is built can be read back
+    return grid, values
 
 
 def number_cells(grid: Grid) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -379,10 +381,16 @@ def test_slopes_of_wide_features_lie_end_to_end() -> None:
 # -- model files -------------------------------------------------------------------------------------------------
 
 
-def test_a_state_is_restored(by_hand: Grid) -> None:
+@pytest.fixture
+def by_hand_schema() -> Schema:
+    """What the grid by hand is made for: a number, and one that may be missing."""
+    return Schema.infer(pd.DataFrame({"a": [0.0, 5.5, 9.0], "b": [0.0, 10.0, np.nan]}))
+
+
+def test_a_state_is_restored(by_hand: Grid, by_hand_schema: Schema) -> None:
     state = by_hand.state()
     assert set(state) == {f"grid.{name}" for name in ("offset", "low", "high", "count", "step", "decimals", "order")}
-    again = Grid.from_state(state, n_features=2)
+    again = Grid.from_state(state, by_hand_schema)
     for name, array in again.state().items():
         np.testing.assert_array_equal(array, state[name])
 
@@ -391,27 +399,78 @@ BROKEN: dict[str, tuple[str, Any]] = {
     "no offsets": ("offset", np.zeros(0, dtype=np.int64)),
     "a feature without cells": ("offset", np.array([0, 0, 6])),
     "offsets that do not start at 0": ("offset", np.array([1, 3, 6])),
+    "offsets that fall": ("offset", np.array([0, 7, 6])),
+    "offsets beyond the cells": ("offset", np.array([0, 3, 2**40])),
+    "offsets of another dtype": ("offset", np.array([0, 3, 6], dtype=np.int32)),
     "too few cells": ("low", np.zeros(5)),
+    "cells of another dtype": ("low", np.zeros(6, dtype=np.float32)),
     "cells in two dimensions": ("high", np.zeros((6, 1))),
     "too many counts": ("count", np.ones(7, dtype=np.int64)),
     "too few steps": ("step", np.zeros(1)),
     "too many decimals": ("decimals", np.zeros(3, dtype=np.int64)),
     "too long an order": ("order", np.arange(3)),
     "a feature twice": ("order", np.array([1, 1])),
+    "a feature that is none": ("order", np.array([0, 2])),
+    "a step that is none": ("step", np.array([0.0, np.nan])),
+    "a step that goes back": ("step", np.array([0.0, -2.0])),
+    "a step without end": ("step", np.array([0.0, np.inf])),
+    "a step too small to count": ("step", np.array([0.0, 1e-300])),
+    "no step where there is a run": ("step", np.array([0.0, 0.0])),
+    "fewer digits than none": ("decimals", np.array([0, -1])),
+    "more digits than there are": ("decimals", np.array([0, 400])),
+}
+# What single entries of low, high and count may not be.
+BROKEN_CELLS: dict[str, tuple[str, int, Any]] = {
+    "a cell that begins after it ends": ("low", 0, 7.0),
+    "a cell over another": ("high", 0, 6.0),
+    "no number": ("low", 1, np.nan),
+    "a number without end": ("high", 2, np.inf),
+    "a number that squares to infinity": ("low", 0, -1e200),
+    "a missing cell that is there": ("low", 5, 11.0),
+    "a count below 0": ("count", 3, -5),
+    "more values than the run has": ("count", 3, 10**12),
+    "several values at one point": ("count", 1, 2),
+    "a count in an interval": ("count", 0, 3),
+    "none missing": ("count", 5, 0),
 }
 
 
-@pytest.mark.parametrize("case", BROKEN)
-def test_a_state_that_does_not_fit_is_refused(case: str, by_hand: Grid) -> None:
-    name, array = BROKEN[case]
-    with pytest.raises(ModelFileError, match="do not fit its schema; it is damaged or was altered"):
-        Grid.from_state(by_hand.state() | {f"grid.{name}": array}, n_features=2)
+@pytest.mark.parametrize("case", [*BROKEN, *BROKEN_CELLS])
+def test_a_state_that_does_not_fit_is_refused(case: str, by_hand: Grid, by_hand_schema: Schema) -> None:
+    state = by_hand.state()
+    if case in BROKEN:
+        name, array = BROKEN[case]
+    else:
+        name, at, wrong = BROKEN_CELLS[case]
+        array = state[f"grid.{name}"].copy()
+        array[at] = wrong
+    with pytest.raises(ModelFileError, match=r"array 'grid\..*; it is damaged or was altered"):
+        Grid.from_state(state | {f"grid.{name}": array}, by_hand_schema)
 
 
-def test_a_state_of_other_features_or_without_an_array_is_refused(by_hand: Grid) -> None:
-    with pytest.raises(ModelFileError, match="do not fit its schema"):
-        Grid.from_state(by_hand.state(), n_features=3)
+def test_a_state_of_other_features_or_without_an_array_is_refused(by_hand: Grid, by_hand_schema: Schema) -> None:
+    for frame in (
+        pd.DataFrame({"a": [0.5], "b": [1.5], "c": [2.5]}),
+        pd.DataFrame({"a": [0.0, 9.5], "b": [0.0, 10.5]}),
+        pd.DataFrame({"a": [0.0, np.nan], "b": [0.0, np.nan]}),
+        pd.DataFrame({"a": ["x", "y", "z"], "b": [0.0, 10.0, np.nan]}),
+    ):
+        with pytest.raises(ModelFileError, match="array 'grid"):
+            Grid.from_state(by_hand.state(), Schema.infer(frame))
     state = by_hand.state()
     del state["grid.step"]
     with pytest.raises(ModelFileError, match=r"lacks the array 'grid\.step'"):
-        Grid.from_state(state, n_features=2)
+        Grid.from_state(state, by_hand_schema)
+
+
+@pytest.mark.parametrize("wrong", [1e12, -1.0, 0.5, 2.0, np.nan])
+def test_levels_are_those_of_the_schema(wrong: float) -> None:
+    """Weights are indexed by them: in 0.1.0 (9aa4d8c) a file with 1e12 here made `explain` crash."""
+    frame = pd.DataFrame({"a": ["x", "y", "z"]})
+    encoding = Encoding.fit(frame, Schema.infer(frame))
+    state = Grid.build(encoding, encoding.encode(frame)).state()
+    for name in ("grid.low", "grid.high"):
+        array = state[name].copy()
+        array[1] = wrong
+        with pytest.raises(ModelFileError, match="has other cells for 'a' than levels"):
+            Grid.from_state(state | {name: array}, encoding.schema)

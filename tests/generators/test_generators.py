@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -386,6 +387,100 @@ def test_wrong_state_is_refused_by_name(name: str, table: Table) -> None:
         get_again(name, table, {**state, "stranger": np.zeros(1)})
     with pytest.raises(ModelFileError, match=key):
         get_again(name, table, {**state, key: state[key][:-1]})
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_weights_that_are_not_finite_are_refused(name: str, table: Table, wrong: float) -> None:
+    """0.1.0 (9aa4d8c) took them."""
+    state = make(name, table).state()
+    key = {"mixed": "net.inner", "kde": "theta"}.get(name, "transform.transforms.0.hyper.0.weight")
+    array = state[key].copy()
+    array.ravel()[-1] = wrong
+    with pytest.raises(ModelFileError, match="not finite"):
+        get_again(name, table, state | {key: array})
+
+
+def test_arrays_of_another_dtype_are_refused(name: str, table: Table) -> None:
+    """In 0.1.0 (9aa4d8c) each of them took half a minute of compilation, or came back as something else."""
+    state = make(name, table).state()
+    for key, array in state.items():
+        other = np.float64 if array.dtype == np.float32 else np.float32
+        with pytest.raises(ModelFileError, match=f"{key}.*not {array.dtype}"):
+            get_again(name, table, state | {key: array.astype(other)})
+
+
+@pytest.mark.parametrize("size", [{"layers": 10**6}, {"hidden_layers": 10**12}, {"hidden_features": 10**9}])
+@pytest.mark.parametrize("flow", ["maf", "nice", "realnvp"])
+def test_settings_of_flows_larger_than_their_arrays_are_refused_before_room_is_made(
+    flow: str, size: dict[str, int], table: Table
+) -> None:
+    """0.1.0 (9aa4d8c) made the flow first: it was at it for minutes, or ran out of memory."""
+    state = make(flow, table).state()
+    with mock.patch.object(torch.nn, "Linear", side_effect=AssertionError("made")):
+        with pytest.raises(ModelFileError, match=r"fewer arrays|lacks the array|of shape"):
+            get(flow).restore(table.encoding, table.n_classes, get(flow).Config(**size), state)
+        get_again(flow, table, state)
+
+
+@pytest.mark.parametrize("flow", ["maf", "nice", "realnvp"])
+@pytest.mark.parametrize("columns", [1, 2, 3, 5])
+def test_flows_of_any_width_are_restored(flow: str, columns: int) -> None:
+    """A table of one real has a chain of another sort; the arrays are named by zuko, not by us."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({f"x{i}": rng.normal(size=30) for i in range(columns)})
+    encoding = Encoding.fit(frame, Schema.infer(frame))
+    values, labels = encoding.encode(frame), rng.integers(0, 2, 30)
+    model = get(flow).create(Table(encoding, values, labels, 2), get(flow).Config(layers=3, hidden_layers=1), seed=0)
+    again = get(flow).restore(encoding, 2, model.config, model.state())
+    context = Context(values, labels, np.ones(30), np.zeros(values.shape, dtype=bool), np.zeros(30))
+    np.testing.assert_array_equal(model.log_prob(context, values), again.log_prob(context, values))
+    again.to(torch.device("cpu"))
+    assert {k: v.tobytes() for k, v in again.state().items()} == {k: v.tobytes() for k, v in model.state().items()}
+
+
+def test_orders_and_couplings_that_are_none_are_refused(table: Table) -> None:
+    for flow, key in (("maf", "transform.transforms.1.order"), ("realnvp", "transform.transforms.1.mask")):
+        state = make(flow, table).state()
+        for wrong in (np.zeros_like(state[key]), np.ones_like(state[key])):
+            with pytest.raises(ModelFileError, match=key.rpartition(".")[2]):
+                get_again(flow, table, state | {key: wrong})
+
+
+@pytest.mark.parametrize("wrong", [-1.0, 0.5, 1e12, np.nan, np.inf])
+def test_rows_of_a_kernel_density_are_rows_of_the_table(wrong: float, table: Table) -> None:
+    state = make("kde", table).state()
+    for j, feature in enumerate(table.encoding.schema.features):
+        values = state["values"].copy()
+        values[3, j] = wrong
+        if not feature.is_number or np.isinf(wrong) or (np.isnan(wrong) and not feature.missing):
+            with pytest.raises(ModelFileError, match="'values' has values that"):
+                get_again("kde", table, state | {"values": values})
+        else:
+            get_again("kde", table, state | {"values": values})
+
+
+def test_a_kernel_density_looks_for_no_more_rows_than_there_are(
+    table: Table, pairs: tuple[Context, np.ndarray]
+) -> None:
+    """In 0.1.0 (9aa4d8c) a file could ask for more neighbours than there is memory for."""
+    state = make("kde", table).state()
+    greedy = get("kde").restore(table.encoding, table.n_classes, get("kde").Config(k=10**12), state)
+    modest = get("kde").restore(table.encoding, table.n_classes, get("kde").Config(k=len(table.values)), state)
+    np.testing.assert_allclose(greedy.log_prob(*pairs), modest.log_prob(*pairs))
+
+
+def test_a_restored_model_is_the_same_under_other_defaults_of_torch(name: str, table: Table) -> None:
+    """In 0.1.0 (9aa4d8c) it took the dtype that is usual beside other libraries, and another name."""
+    state = make(name, table).state()
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        again = get_again(name, table, state).state()
+    finally:
+        torch.set_default_dtype(before)
+    assert {k: (v.dtype, v.tobytes()) for k, v in again.items()} == {
+        k: (v.dtype, v.tobytes()) for k, v in state.items()
+    }
 
 
 def test_masks_that_are_not_autoregressive_are_refused(table: Table) -> None:

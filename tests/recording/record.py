@@ -172,7 +172,7 @@ def _text(frame: pd.DataFrame) -> str:
 
 def _unnamed(text: str, explainer: DiCoFlex) -> str:
     """A text without the model's name, which hangs on how long its training took."""
-    return text.replace(explainer.fingerprint_, "")
+    return text.replace(explainer.fingerprint_, "").replace(explainer.fingerprint_[:16], "")
 
 
 def _rounded(text: str) -> str:

@@ -195,6 +195,9 @@ def explain(
             "--verify", help=f"Check every answer again, print the verdicts; exit code {BROKEN} if one fails."
         ),
     ] = False,
+    trust: Annotated[
+        Path | None, typer.Option(help="Public key; refuse a model that it did not sign.", show_default=False)
+    ] = None,
 ) -> None:
     """Explain rows: what would have to be different for the target?"""
     ending = "" if out is None else ending_of(out, RESULT_ENDINGS)
@@ -202,7 +205,7 @@ def explain(
         check_folder(out)
     from dicoflex.explainer import load
 
-    explainer = load(model, row_key=None if row_key is None else read_key_file(row_key))
+    explainer = load(model, trust=trust, row_key=None if row_key is None else read_key_file(row_key))
     wanted = constraints(flags, explainer.schema_)
     label = explainer.report_.get("label")
     queries = query_rows(rows, explainer.schema_, label=label, row_id=row_id, drop=drop)

@@ -76,7 +76,7 @@ def say_header(header: Mapping[str, Any], path: Path) -> None:
     try:
         facts = _facts(header)
         described = Schema.from_json(json.dumps(header["encoding"]["schema"]))
-    except (KeyError, TypeError, AttributeError) as error:
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
         raise ModelFileError(f"{path}: the header does not describe a model ({error}); save the model again") from None
     console = Console()
     table = print_table("", "")
@@ -93,7 +93,7 @@ def _facts(header: Mapping[str, Any]) -> dict[str, str]:
     known = header["report"]
     exponents = sorted(header["exponents"])
     facts = {
-        "fingerprint": header["fingerprint"],
+        "checksum": header["fingerprint"],
         "generator": header["generator"],
         "classes": ", ".join(map(str, header["classes"])),
         "label column": known.get("label"),

@@ -19,11 +19,9 @@ from dicoflex.coherence.dependencies import Dependencies
 from dicoflex.coherence.row_density import RowDensity
 from dicoflex.coherence.seen_pairs import SeenPairs
 from dicoflex.coherence.stops import Stops
-from dicoflex.errors import ModelFileError
+from dicoflex.model_file.taking import Arrays
 from dicoflex.table.encoding import Values
 from dicoflex.table.schema import Schema
-
-Arrays = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True)
@@ -55,12 +53,10 @@ class Coherence:
         def under(prefix: str) -> Arrays:
             return {k.removeprefix(f"{prefix}."): v for k, v in arrays.items() if k.startswith(f"{prefix}.")}
 
-        try:
-            return cls(
-                SeenPairs.restore(schema, under("pairs")),
-                Dependencies.restore(schema, facts),
-                RowDensity.restore(schema, n_classes, under("density")),
-                Stops.restore(schema, under("stops")),
-            )
-        except (KeyError, ValueError, TypeError, IndexError) as error:
-            raise ModelFileError(f"the model file's part on what goes together is damaged: {error}") from None
+        density = RowDensity.restore(schema, n_classes, under("density"))
+        return cls(
+            SeenPairs.restore(schema, under("pairs")),
+            Dependencies.restore(schema, facts),
+            density,
+            Stops.restore(schema, under("stops"), density.bins),
+        )

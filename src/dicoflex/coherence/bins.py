@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dicoflex.model_file.taking import Arrays, refuse, taken
 from dicoflex.runtime.compiled import compiled
 from dicoflex.table.encoding import Values
 from dicoflex.table.schema import Schema
@@ -90,15 +91,17 @@ class Bins:
         return {"edge": self.edge, "edge_at": self.edge_at}
 
     @classmethod
-    def restore(cls, schema: Schema, arrays: dict[str, NDArray[Any]]) -> Bins:
-        """The cells that `arrays` were taken from; a `ValueError` where they don't fit."""
-        edge, at = arrays["edge"], arrays["edge_at"]
-        fits = edge.dtype == np.float64 and edge.ndim == 1 and at.dtype == np.int64 and at.shape == (len(schema) + 1,)
-        if not fits or at[0] != 0 or at[-1] != len(edge) or (np.diff(at) < 0).any() or not np.isfinite(edge).all():
-            raise ValueError("its cells do not fit the schema")
+    def restore(cls, schema: Schema, arrays: Arrays) -> Bins:
+        """The cells that `arrays` were taken from; refused where they don't fit the schema."""
+        edge = taken(arrays, "edge", np.float64, (None,))
+        at = taken(arrays, "edge_at", np.int64, (len(schema) + 1,))
+        if at[0] != 0 or at[-1] != len(edge) or (np.diff(at) < 0).any():
+            refuse("edge_at", "does not rise from 0 to the number of edges")
         edges = [edge[a:b] for a, b in pairwise(at)]
         if any((np.diff(e) <= 0).any() for e in edges):
-            raise ValueError("its cells are not in order")
+            refuse("edge", "is not in order")
+        if any(len(e) for e, f in zip(edges, schema.features, strict=True) if not f.is_number):
+            refuse("edge", "cuts a feature that is no number")
         return cls.of(schema, edges)
 
 

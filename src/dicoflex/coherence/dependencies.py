@@ -8,6 +8,8 @@ from __future__ import annotations
 
 __all__ = ["Dependencies", "Dependency", "Steps", "follow"]
 
+import json
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
+from dicoflex.errors import ModelFileError
 from dicoflex.runtime.compiled import compiled
 from dicoflex.table.encoding import Values
 from dicoflex.table.schema import Schema
@@ -26,12 +29,13 @@ Ints = NDArray[np.int64]
 LINEAR, PRODUCT, LOOKUP = 0, 1, 2
 KINDS = {"linear": LINEAR, "product": PRODUCT, "lookup": LOOKUP}
 ROUNDING = 1e-6
+MOST_DECIMALS = 15
 
 
 class Dependency(BaseModel):
     """Feature `follows` is settled by those in `of`: linear (weights, constant), a product, or a table by value."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     kind: Literal["linear", "product", "lookup"]
     follows: int
@@ -41,6 +45,25 @@ class Dependency(BaseModel):
     keys: tuple[float, ...] = ()
     values: tuple[float, ...] = ()
     decimals: int = 12
+
+    def fits(self, schema: Schema) -> bool:
+        """Whether all features are the schema's and whatever the kind needs is there, finite and sized."""
+        numbers = [self.constant, *self.weights, *self.keys, *self.values]
+        inside = all(0 <= j < len(schema) for j in (self.follows, *self.of)) and self.follows not in self.of
+        sized = {
+            "linear": len(self.weights) == len(self.of) > 0,
+            "product": len(self.of) == 2,
+            "lookup": len(self.of) == 1 and len(self.keys) == len(self.values) > 0,
+        }
+        levels = self._levels(schema) if inside and sized[self.kind] else False
+        return levels and 0 <= self.decimals <= MOST_DECIMALS and all(map(math.isfinite, numbers))
+
+    def _levels(self, schema: Schema) -> bool:
+        """Whether a table leads to levels that its feature has, and arithmetic is of numbers alone."""
+        feature = schema.features[self.follows]
+        if self.kind == "lookup":
+            return feature.is_number or all(value in range(feature.n_states) for value in self.values)
+        return all(schema.features[j].is_number for j in (self.follows, *self.of))
 
     def describe(self, schema: Schema) -> str:
         """The dependency in words."""
@@ -118,25 +141,17 @@ class Dependencies:
 
     @classmethod
     def restore(cls, schema: Schema, state: Any) -> Dependencies:
-        """The dependencies that `state` was taken from; a `ValueError` where they don't fit the schema."""
-        found = tuple(Dependency(**one) for one in state)
-        followers: set[int] = set()
-        for one in found:
-            inside = all(0 <= j < len(schema) for j in (one.follows, *one.of)) and one.follows not in one.of
-            weighed = one.kind != "linear" or len(one.weights) == len(one.of) > 0
-            listed = one.kind != "lookup" or (len(one.of) == 1 and len(one.keys) == len(one.values) > 0)
-            paired = one.kind != "product" or len(one.of) == 2
-            if (
-                not (inside and weighed and listed and paired)
-                or one.follows in followers
-                or not 0 <= one.decimals <= 15
-            ):
-                raise ValueError("a dependency does not fit the schema")
-            if set(one.of) & {other.follows for other in found}:
-                raise ValueError("dependencies form a ring")
-            if not np.isfinite([one.constant, *one.weights, *one.keys, *one.values]).all():
-                raise ValueError("a dependency is not finite")
-            followers.add(one.follows)
+        """The dependencies that `state` was taken from; refused where they don't fit the schema."""
+        if not isinstance(state, list) or len(state) > len(schema):
+            raise ModelFileError("the model file's dependencies are no list of them; save the model again")
+        try:
+            found = tuple(Dependency.model_validate_json(json.dumps(one)) for one in state)
+        except ValueError as error:
+            raise ModelFileError(f"the model file has a dependency that is none ({error}); save it again") from None
+        followers = {one.follows for one in found}
+        fine = len(followers) == len(found) and all(one.fits(schema) and not followers & set(one.of) for one in found)
+        if not fine:
+            raise ModelFileError("the model file has dependencies that don't fit its schema; save the model again")
         return cls(found, len(schema))
 
 

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicoflex.coherence.bins import Bins
+from dicoflex.model_file.taking import Arrays, refuse, refuse_others, taken
 from dicoflex.runtime.compiled import compiled
 from dicoflex.runtime.threads import in_threads
 from dicoflex.table.encoding import Values
@@ -83,30 +84,32 @@ class RowDensity:
         return own | {name: getattr(self.factors, name) for name in WEIGHTS}
 
     @classmethod
-    def restore(cls, schema: Schema, n_classes: int, arrays: dict[str, NDArray[Any]]) -> RowDensity:
-        """The density with these arrays; a `ValueError` where they don't fit."""
-        bins, order = Bins.restore(schema, arrays), arrays["order"]
-        d = len(schema)
-        if order.dtype != np.int64 or not np.array_equal(np.sort(order), np.arange(d)):
-            raise ValueError("its order is none of the features")
-        weights = {name: arrays[name] for name in WEIGHTS}
-        if weights["inner"].ndim != 3 or weights["outer"].ndim != 3:
-            raise ValueError("its density is not of its form")
-        hidden, head, states = weights["inner"].shape[1], weights["inner"].shape[2], weights["outer"].shape[2]
+    def restore(cls, schema: Schema, n_classes: int, arrays: Arrays) -> RowDensity:
+        """The density with these arrays; refused where they don't fit the schema and each other."""
+        refuse_others(arrays, (*WEIGHTS, "order", "held", "weakest", "edge", "edge_at"))
+        bins, d = Bins.restore(schema, arrays), len(schema)
+        order = taken(arrays, "order", np.int64, (d,))
+        if not np.array_equal(np.sort(order), np.arange(d)):
+            refuse("order", "names a feature twice or not at all")
+        hidden, head = taken(arrays, "inner", np.float32, (d, None, None)).shape[1:]
+        states = taken(arrays, "outer", np.float32, (d, head, None)).shape[2]
+        if states % BLOCK or states < bins.size.max() or min(hidden, head) < 1:
+            refuse("outer", "has room for other cells than the schema's")
         wanted = {
             "told": (int(bins.offset[-1]), hidden), "start": (hidden,), "inner": (d, hidden, head),
             "inner_bias": (d, head), "outer": (d, head, states), "outer_bias": (d, states),
         }  # fmt: skip
-        fine = states % BLOCK == 0 and states >= bins.size.max() and min(hidden, head) > 0
-        fine &= all(array.shape == wanted[n] and array.dtype == np.float32 for n, array in weights.items())
-        fine &= all(np.isfinite(array).all() for array in weights.values())
-        for name in ("held", "weakest"):
-            table = arrays[name]
-            fine &= table.shape == (n_classes, len(QUANTILES)) and table.dtype == np.float64
-            fine &= bool(np.isfinite(table).all() and (np.diff(table, axis=1) >= 0).all())
-        if not fine:
-            raise ValueError("its density's arrays do not fit each other")
-        return cls(bins, factors_of(bins, order, weights), arrays["held"], arrays["weakest"])
+        weights = {name: taken(arrays, name, np.float32, shape) for name, shape in wanted.items()}
+        held, weakest = (_rising(arrays, name, n_classes) for name in ("held", "weakest"))
+        return cls(bins, factors_of(bins, order, weights), held, weakest)
+
+
+def _rising(arrays: Arrays, name: str, n_classes: int) -> Floats:
+    """Quantiles per class, as a file has them."""
+    table = taken(arrays, name, np.float64, (n_classes, len(QUANTILES)))
+    if (np.diff(table, axis=1) < 0).any():
+        refuse(name, "falls")
+    return table
 
 
 def factors_of(bins: Bins, order: Ints, weights: dict[str, NDArray[np.float32]]) -> Factors:

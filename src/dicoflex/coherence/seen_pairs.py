@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicoflex.coherence.bins import Bins
+from dicoflex.model_file.taking import Arrays, refuse_others, taken
 from dicoflex.runtime.compiled import compiled
 from dicoflex.table.encoding import Values
 from dicoflex.table.schema import Schema
@@ -70,19 +71,14 @@ class SeenPairs:
         return {**self.bins.arrays(), "unseen": packed, "rule": np.array([self.expected, self.alarms])}
 
     @classmethod
-    def restore(cls, schema: Schema, arrays: dict[str, NDArray[Any]]) -> SeenPairs:
-        """What `arrays` were taken from."""
+    def restore(cls, schema: Schema, arrays: Arrays) -> SeenPairs:
+        """What `arrays` were taken from; refused where they don't fit the schema."""
+        refuse_others(arrays, ("edge", "edge_at", "unseen", "rule"))
         bins = Bins.restore(schema, arrays)
-        packed, rule = arrays["unseen"], arrays["rule"]
         n = int(bins.offset[-1])
-        if (
-            packed.dtype != np.uint8
-            or packed.shape != (n, -(-n // 8))
-            or rule.shape != (2,)
-            or rule.dtype != np.float64
-        ):
-            raise ValueError("its pairs do not fit its cells")
-        return cls(bins, np.unpackbits(packed, axis=1, count=n).astype(bool), float(rule[0]), float(rule[1]))
+        packed = taken(arrays, "unseen", np.uint8, (n, -(-n // 8)))
+        expected, alarms = taken(arrays, "rule", np.float64, (2,), finite=False).tolist()
+        return cls(bins, np.unpackbits(packed, axis=1, count=n).astype(bool), expected, alarms)
 
 
 @compiled()

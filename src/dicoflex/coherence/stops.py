@@ -9,12 +9,14 @@ from __future__ import annotations
 __all__ = ["Stops", "decimals_of"]
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dicoflex.coherence.bins import Bins
+from dicoflex.model_file.taking import Arrays, refuse, refuse_others, taken
 from dicoflex.table.encoding import Values
 from dicoflex.table.schema import Schema
 from dicoflex.table.spacing import spacing
@@ -24,6 +26,7 @@ LEAST_ROWS = 5
 COVERED = 0.5
 DIGITS = 3
 MOST_DECIMALS = 6
+MOST_DIGITS = 15
 
 
 @dataclass(frozen=True)
@@ -70,22 +73,30 @@ class Stops:
         }
 
     @classmethod
-    def restore(cls, schema: Schema, arrays: dict[str, NDArray[Any]]) -> Stops:
-        """What `arrays` were taken from."""
-        at, value, typical = arrays["at"], arrays["value"], arrays["typical"]
-        step, decimals = arrays["step"], arrays["decimals"]
-        fits = at.dtype == np.int64 and at.shape == (len(schema) + 1,) and value.ndim == typical.ndim == 1
-        if not fits or value.dtype != np.float64 or typical.dtype != np.float64:
-            raise ValueError("its stops do not fit the schema")
-        if at[0] != 0 or at[-1] != len(value) or (np.diff(at) < 0).any() or not np.isfinite(value).all():
-            raise ValueError("its stops are not in order")
-        if (
-            decimals.shape != (len(schema),)
-            or decimals.dtype != np.int64
-            or not ((decimals >= 0) & (decimals <= 15)).all()
-        ):
-            raise ValueError("its digits do not fit the schema")
-        return cls(at, value, typical, step, decimals)
+    def restore(cls, schema: Schema, arrays: Arrays, bins: Bins) -> Stops:
+        """What `arrays` were taken from; refused where they don't fit the schema and the density's cells."""
+        d = len(schema)
+        refuse_others(arrays, ("at", "value", "typical", "step", "decimals"))
+        at = taken(arrays, "at", np.int64, (d + 1,))
+        value = taken(arrays, "value", np.float64, (None,))
+        if at[0] != 0 or at[-1] != len(value) or (np.diff(at) < 0).any():
+            refuse("at", "does not rise from 0 to the number of stops")
+        if any((np.diff(value[a:b]) <= 0).any() for a, b in pairwise(at)):
+            refuse("value", "is not in order")
+        step, decimals = taken(arrays, "step", np.float64, (d,)), taken(arrays, "decimals", np.int64, (d,))
+        if (step < 0).any() or not ((decimals >= 0) & (decimals <= MOST_DIGITS)).all():
+            refuse("decimals", "or the steps beside it are none")
+        return cls(at, value, _typical_of(schema, bins, arrays), step, decimals)
+
+
+def _typical_of(schema: Schema, bins: Bins, arrays: Arrays) -> Floats:
+    """The typical values that a file has: a level's is itself, a number's is one, or NaN where none stands out."""
+    typical: Floats = taken(arrays, "typical", np.float64, (int(bins.offset[-1]),), finite=False)
+    for feature, (a, b) in zip(schema.features, pairwise(bins.offset), strict=True):
+        own = typical[a:b]
+        if np.isinf(own).any() if feature.is_number else not np.array_equal(own, np.arange(b - a)):
+            refuse("typical", f"has what is no value of {feature.name!r}")
+    return typical
 
 
 def decimals_of(column: Floats) -> int:

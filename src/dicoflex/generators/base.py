@@ -7,7 +7,7 @@ file, its tests (every property is tested on all densities of the registry), and
 
 from __future__ import annotations
 
-__all__ = ["PAPER_FIT", "PAPER_TRAINING", "Context", "Generator", "GeneratorConfig", "Table"]
+__all__ = ["PAPER_FIT", "PAPER_TRAINING", "Context", "Generator", "GeneratorConfig", "Table", "one_hot"]
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -58,6 +58,13 @@ class Context(Columns):
     p: NDArray[np.float64]
     frozen: NDArray[np.bool_]
     confidence: NDArray[np.float64]
+
+
+def one_hot(target: NDArray[np.int64], n_classes: int) -> NDArray[np.float32]:
+    """A one at the place of each target, zeros elsewhere (n, classes)."""
+    rows = np.zeros((len(target), n_classes), dtype=np.float32)
+    rows[np.arange(len(target)), target] = 1.0
+    return rows
 
 
 class Generator(Protocol):

@@ -32,46 +32,42 @@ from __future__ import annotations
 __all__ = ["FlowConfig", "Maf", "MafConfig", "Nice", "NiceConfig", "RealNvp", "RealNvpConfig"]
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from math import log, pi
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import Field
 from scipy.special import ndtri
 from zuko.flows import MAF, NICE, RealNVP
 from zuko.flows.autoregressive import MaskedAutoregressiveTransform
-from zuko.flows.coupling import GeneralCouplingTransform
 from zuko.lazy import Flow, LazyTransform, UnconditionalTransform
 from zuko.transforms import AdditiveTransform, MonotonicAffineTransform
 
-from dicoflex.errors import ModelFileError, named
-from dicoflex.generators.base import PAPER_FIT, PAPER_TRAINING, Context, GeneratorConfig, Table
-from dicoflex.generators.flow_pass import Network, Program, condition, pack, run
+from dicoflex.errors import ModelFileError
+from dicoflex.generators.base import PAPER_FIT, PAPER_TRAINING, Context, GeneratorConfig, Table, one_hot
+from dicoflex.generators.flow_arrays import (
+    NOISE,
+    SCALING,
+    TRANSFORM,
+    FlowConfig,
+    Shapes,
+    by_transform,
+    couplings,
+    hyper,
+    network_of,
+)
+from dicoflex.generators.flow_pass import Program, condition, pack, run
 from dicoflex.generators.on_reals import blocks, dequantise, settle
 from dicoflex.limits.limits import Limits
+from dicoflex.model_file.taking import Arrays, refuse_others, taken
 from dicoflex.runtime.own_torch import own_numbers
 from dicoflex.runtime.randomness import uniforms
 from dicoflex.runtime.threads import one_torch_thread
 from dicoflex.table.encoding import Encoding, Values
 
 HOPELESS = 1e8
-
-
-class FlowConfig(GeneratorConfig):
-    """Settings of a flow; the defaults are the paper's.
-
-    layers: transforms in the chain. hidden_features, hidden_layers: width and depth of each transform's network.
-    noise, number_noise: standard deviation of the noise on one-hot columns and on standardised numbers in training.
-    """
-
-    layers: int = Field(5, ge=1)
-    hidden_features: int = Field(32, ge=1)
-    hidden_layers: int = Field(2, ge=1)
-    noise: float = Field(0.1, ge=0.0)
-    number_noise: float = Field(0.01, ge=0.0)
 
 
 class MafConfig(FlowConfig):
@@ -96,21 +92,52 @@ class _Flow(ABC):
     fit_defaults: ClassVar[dict[str, Any]] = PAPER_FIT
     training_defaults: ClassVar[dict[str, Any]] = PAPER_TRAINING
 
-    def __init__(self, encoding: Encoding, n_classes: int, config: GeneratorConfig, *, seed: int) -> None:
+    def __init__(
+        self,
+        encoding: Encoding,
+        n_classes: int,
+        config: GeneratorConfig,
+        *,
+        seed: int = 0,
+        arrays: Arrays | None = None,
+    ) -> None:
         if not isinstance(config, FlowConfig):
             raise TypeError(f"the settings of {self.name!r} are a {self.Config.__name__}, got {type(config).__name__}")
         self.config: GeneratorConfig = config
         self.encoding = encoding
         self.n_classes = n_classes
         self._settings = config
-        n_context = 2 * encoding.n_reals + n_classes + 1
+        self._arrays = arrays
+        self._flow = self._fresh(seed) if arrays is None else None
+
+    @property
+    def _n_context(self) -> int:
+        return 2 * self.encoding.n_reals + self.n_classes + 1
+
+    def _fresh(self, seed: int) -> Flow:
         with own_numbers(seed):
-            self.flow = self._build(encoding.n_reals, n_context, config).float()
+            return self._build(self.encoding.n_reals, self._n_context, self._settings).float()
+
+    @property
+    def flow(self) -> Flow:
+        """zuko's flow with the present weights; from now on it holds them. To answer, none is needed."""
+        if self._flow is None:
+            self._flow = self._fresh(0)
+            arrays = self._arrays or {}
+            with one_torch_thread():
+                self._flow.load_state_dict({name: torch.from_numpy(array.copy()) for name, array in arrays.items()})
+            self._arrays = None
+        return self._flow
 
     @staticmethod
     @abstractmethod
     def _build(n_reals: int, n_context: int, config: FlowConfig) -> Flow:
         """zuko's flow over `n_reals` reals, given a context of `n_context` numbers."""
+
+    @staticmethod
+    @abstractmethod
+    def _transforms(n_reals: int, n_context: int, config: FlowConfig) -> Iterator[Shapes]:
+        """The arrays of each transform of such a flow, by zuko's names."""
 
     @classmethod
     def create(cls, table: Table, config: GeneratorConfig, *, seed: int) -> Self:
@@ -118,29 +145,29 @@ class _Flow(ABC):
         return cls(table.encoding, table.n_classes, config, seed=seed)
 
     @classmethod
-    def restore(
-        cls, encoding: Encoding, n_classes: int, config: GeneratorConfig, state: dict[str, NDArray[Any]]
-    ) -> Self:
-        """The flow that `state` was taken from; wrong names or shapes are a `ModelFileError`."""
-        restored = cls(encoding, n_classes, config, seed=0)
-        own = restored.flow.state_dict()
-        for name in state:
-            if name not in own:
-                raise ModelFileError(f"the model file does not fit a {cls.name!r} model: {named('array', name, own)}")
-        for name, tensor in own.items():
-            if name not in state:
-                raise ModelFileError(f"the model file lacks the array {name!r} of a {cls.name!r} model")
-            if state[name].shape != tuple(tensor.shape):
-                text = f"array {name!r} in the model file has shape {state[name].shape}, not {tuple(tensor.shape)}"
-                raise ModelFileError(f"{text} as its schema and settings say; fit and save again")
-            with one_torch_thread():
-                tensor.copy_(torch.from_numpy(np.array(state[name])))
+    def restore(cls, encoding: Encoding, n_classes: int, config: GeneratorConfig, state: Arrays) -> Self:
+        """The flow that `state` was taken from; wrong names, dtypes or shapes are a `ModelFileError`."""
+        restored = cls(encoding, n_classes, config, arrays=state)
+        settings = restored._settings
+        if settings.layers * (settings.hidden_layers + 1) > len(state):
+            raise ModelFileError("the model file has fewer arrays than its settings say layers; fit and save again")
+        wanted: Shapes = dict.fromkeys(NOISE, (np.float32, (encoding.n_reals,)))
+        for i, own in enumerate(cls._transforms(encoding.n_reals, restored._n_context, settings)):
+            wanted |= {f"{TRANSFORM}{i}.{name}": expected for name, expected in own.items()}
+        for name, (dtype, shape) in wanted.items():
+            taken(state, name, dtype, shape)
+        refuse_others(state, wanted)
         restored._program()
         return restored
 
-    def state(self) -> dict[str, NDArray[Any]]:
+    def state(self) -> Arrays:
         """Weights, masks and orders by zuko's names."""
-        return {name: tensor.detach().cpu().numpy().copy() for name, tensor in self.flow.state_dict().items()}
+        return {name: array.copy() for name, array in self._present().items()}
+
+    def _present(self) -> Arrays:
+        if self._flow is None:
+            return self._arrays or {}
+        return {name: tensor.detach().cpu().numpy() for name, tensor in self._flow.state_dict().items()}
 
     def parameters(self) -> Iterable[torch.nn.Parameter]:
         """The weights of all networks."""
@@ -213,16 +240,16 @@ class _Flow(ABC):
 
     def _conditions(self, context: Context) -> NDArray[np.float32]:
         """The paper's context vector c = [x, y', p, m], one row per query; a confidence is no part of it."""
-        onehot = np.eye(self.n_classes, dtype=np.float32)[context.target]
+        onehot = one_hot(context.target, self.n_classes)
         p = context.p[:, None].astype(np.float32)
         m = self.encoding.real_mask(context.frozen).astype(np.float32)
         return np.concatenate([self.encoding.to_reals(context.query), onehot, p, m], axis=1)
 
     def _program(self) -> Program:
         """The present weights, laid out for the compiled pass."""
-        width, n_context = self.encoding.n_reals, 2 * self.encoding.n_reals + self.n_classes + 1
-        networks = [_network(t, width, n_context, self._settings) for t in self.flow.transform.transforms]
-        chain = [pack(network, width) for network in networks]
+        width = self.encoding.n_reals
+        transforms = by_transform(self._present())
+        chain = [pack(network_of(own, width, self._n_context, self._settings), width) for own in transforms]
         return Program(*(np.ascontiguousarray(np.stack(arrays)) for arrays in zip(*chain, strict=True)))
 
 
@@ -240,6 +267,15 @@ class Maf(_Flow):
             if isinstance(transform, MaskedAutoregressiveTransform):
                 _spread_degrees(transform, n_reals, config)
         return flow
+
+    @staticmethod
+    def _transforms(n_reals: int, n_context: int, config: FlowConfig) -> Iterator[Shapes]:
+        for _ in range(config.layers):
+            if n_reals == 1:
+                yield hyper(n_context, 2, config)
+            else:
+                order = {"order": (np.int64, (n_reals,))}
+                yield order | hyper(n_reals + n_context, 2 * n_reals, config, masked=True)
 
 
 def _spread_degrees(transform: LazyTransform, n_reals: int, config: FlowConfig) -> None:
@@ -267,6 +303,10 @@ class RealNvp(_Flow):
         hidden = [config.hidden_features] * config.hidden_layers
         return RealNVP(n_reals, n_context, transforms=config.layers, hidden_features=hidden)
 
+    @staticmethod
+    def _transforms(n_reals: int, n_context: int, config: FlowConfig) -> Iterator[Shapes]:
+        yield from couplings(n_reals, n_context, config, parameters=2)
+
 
 class Nice(_Flow):
     """A flow with additive coupling and one scale per real at the end (Dinh et al. 2014)."""
@@ -283,42 +323,7 @@ class Nice(_Flow):
         flow.transform.transforms.append(scaling)
         return flow
 
-
-def _network(transform: LazyTransform, width: int, n_context: int, config: FlowConfig) -> Network:
-    """The network of one of zuko's transforms, with zeros for what it leaves out."""
-    units, layers = config.hidden_features, config.hidden_layers
-    sizes = [width + n_context, *[units] * layers, 2 * width]
-    shapes = list(zip(sizes[1:], sizes[:-1], strict=True))
-    network = Network(
-        sequence=np.arange(width),
-        weights=[np.zeros(shape) for shape in shapes],
-        masks=[np.zeros(shape, dtype=bool) for shape in shapes],
-        biases=[np.zeros(shape[0]) for shape in shapes],
-    )
-    if isinstance(transform, UnconditionalTransform):
-        network.biases[-1][:] = torch.cat(list(transform.parameters())).detach().cpu().numpy()
-        return network
-    inputs, outputs, sequence = _wiring(transform, width)
-    step = np.argsort(sequence)
-    linears = [layer for layer in transform.hyper if hasattr(layer, "weight")]
-    n_parameters = len(linears[-1].bias) // len(outputs)
-    columns = [np.concatenate([step[inputs], np.arange(width, width + n_context)]), *[np.arange(units)] * layers]
-    last = (step[outputs][:, None] + width * np.arange(n_parameters)).ravel()
-    for i, (layer, row, column) in enumerate(zip(linears, [*columns[1:], last], columns, strict=True)):
-        mask = layer.mask.cpu().numpy() if hasattr(layer, "mask") else True
-        network.weights[i][np.ix_(row, column)] = np.where(mask, layer.weight.detach().cpu().numpy(), 0.0)
-        network.masks[i][np.ix_(row, column)] = mask
-        network.biases[i][row] = layer.bias.detach().cpu().numpy()
-    return network._replace(sequence=sequence)
-
-
-def _wiring(transform: LazyTransform, width: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """The reals that a transform's network reads, those that it gives a shift for, and the order of its inverse."""
-    everything = np.arange(width)
-    if isinstance(transform, GeneralCouplingTransform):
-        kept = transform.mask.cpu().numpy()
-        return everything[kept], everything[~kept], np.concatenate([everything[kept], everything[~kept]])
-    if isinstance(transform, MaskedAutoregressiveTransform):
-        return everything, everything, np.argsort(transform.order.cpu().numpy(), kind="stable")
-    # A table with one real has nothing to be autoregressive about: zuko makes a network of the context alone.
-    return everything[:0], everything, everything
+    @staticmethod
+    def _transforms(n_reals: int, n_context: int, config: FlowConfig) -> Iterator[Shapes]:
+        yield from couplings(n_reals, n_context, config, parameters=1)
+        yield dict.fromkeys(SCALING, (np.float32, (n_reals,)))

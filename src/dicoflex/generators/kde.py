@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 from pydantic import Field
 from scipy.special import logsumexp, ndtri
 
-from dicoflex.errors import ModelFileError, named
 from dicoflex.generators.base import PAPER_FIT, PAPER_TRAINING, Context, GeneratorConfig, Table
 from dicoflex.generators.on_reals import blocks, dequantise, settle
 from dicoflex.limits.limits import Limits
+from dicoflex.model_file.taking import refuse, refuse_others, taken
 from dicoflex.neighbours import Pool, nearest
 from dicoflex.runtime.own_torch import own_numbers
 from dicoflex.runtime.randomness import uniforms
@@ -71,6 +71,8 @@ class Kde:
         self._settings = config
         self._values, self._labels = values, labels
         self._pool = Pool.group(encoding.parts(values), labels, n_classes)
+        # No class has more rows than this; to look for more would only take room.
+        self._k = min(config.k, int(np.bincount(labels, minlength=1).max()))
         # log h = log START + PACE * theta: two numbers may go faster than the many weights that step sizes are set for.
         with own_numbers(seed=0):
             self._theta = torch.nn.Parameter(torch.zeros(2))
@@ -85,9 +87,15 @@ class Kde:
         cls, encoding: Encoding, n_classes: int, config: GeneratorConfig, state: dict[str, NDArray[Any]]
     ) -> Self:
         """The density that `state` was taken from; wrong names, shapes or codes are a `ModelFileError`."""
-        _check_state(encoding, n_classes, state)
-        restored = cls(encoding, n_classes, config, state["values"], state["labels"])
-        restored._theta.data.copy_(torch.from_numpy(np.array(state["theta"])))
+        labels = taken(state, "labels", np.int64, (None,))
+        values = taken(state, "values", np.float64, (len(labels), len(encoding.schema)), finite=False)
+        theta = taken(state, "theta", np.float32, (2,))
+        refuse_others(state, ("values", "labels", "theta"))
+        if len(labels) == 0 or labels.min() < 0 or labels.max() >= n_classes:
+            refuse("labels", "names classes that the model does not have")
+        _check_codes(encoding, values)
+        restored = cls(encoding, n_classes, config, values, labels)
+        restored._theta.data.copy_(torch.from_numpy(theta.copy()))
         return restored
 
     def state(self) -> dict[str, NDArray[Any]]:
@@ -181,32 +189,19 @@ class Kde:
             target=context.target,
             p=context.p,
             mask=context.frozen,
-            k=min(settings.k, len(self._values)),
+            k=self._k,
             alpha=settings.alpha,
         ).rows
         centres = np.where((rows >= 0)[:, :, None], self._values[rows], context.query[:, None, :])
         return rows, encoding.to_reals(centres.reshape(rows.size, -1)).reshape(*rows.shape, -1)
 
 
-def _check_state(encoding: Encoding, n_classes: int, state: dict[str, NDArray[Any]]) -> None:
-    """Refuse arrays that are not those of a kernel density on rows of this encoding."""
-    own = ("values", "labels", "theta")
-    for name in state:
-        if name not in own:
-            raise ModelFileError(f"the model file does not fit a 'kde' model: {named('array', name, own)}")
-    for name in own:
-        if name not in state:
-            raise ModelFileError(f"the model file lacks the array {name!r} of a 'kde' model")
-    values, labels = state["values"], state["labels"]
-    rules = {
-        "values": values.shape == (len(labels), len(encoding.schema)) and values.dtype == np.float64,
-        "labels": labels.ndim == 1 and labels.dtype == np.int64 and bool(((labels >= 0) & (labels < n_classes)).all()),
-        "theta": state["theta"].shape == (2,),
-    }
-    for name, holds in rules.items():
-        if not holds:
-            text = f"array {name!r} in the model file has shape {state[name].shape} and does not fit"
-            raise ModelFileError(f"{text} its schema and classes; fit and save again")
-    for j, feature in enumerate(encoding.schema.features):
-        if not feature.is_number and not np.isin(values[:, j], np.arange(feature.n_states)).all():
-            raise ModelFileError(f"array 'values' in the model file has unknown codes for {feature.name!r}")
+def _check_codes(encoding: Encoding, values: Values) -> None:
+    """Refuse rows with codes that their feature does not have, or numbers that are none where none is missing."""
+    for feature, column in zip(encoding.schema.features, values.T, strict=True):
+        if not feature.is_number:
+            fits = np.isin(column, np.arange(feature.n_states)).all()
+        else:
+            fits = np.isfinite(column[~np.isnan(column)] if feature.missing else column).all()
+        if not fits:
+            refuse("values", f"has values that {feature.name!r} does not have")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["Learned", "Plan", "learn_model"]
 
+import json
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -15,8 +16,8 @@ import pandas as pd
 import torch
 from numpy.typing import NDArray
 
-from dicoflex.certificate import Certificate
-from dicoflex.errors import SchemaError, SettingError, named
+from dicoflex.certificate import BLACK_BOX, LABELS, Certificate
+from dicoflex.errors import DataError, SchemaError, SettingError, named
 from dicoflex.generators.base import Table
 from dicoflex.learning.black_box import agreed, wrapped
 from dicoflex.learning.certifying import certified
@@ -29,6 +30,7 @@ from dicoflex.learning.stand_in import learn
 from dicoflex.learning.steps import Fitted, Task
 from dicoflex.learning.training import pick_device
 from dicoflex.model import Confidence, Model, classes_of
+from dicoflex.model_file.layout import LONGEST_HEADER
 from dicoflex.runtime.progress import Progress
 from dicoflex.runtime.randomness import seed_of
 from dicoflex.stand_in import BLOCK
@@ -36,6 +38,9 @@ from dicoflex.table.inference import check_frame
 from dicoflex.table.remembered import new_key, read_key
 from dicoflex.table.schema import Schema
 from dicoflex.table.survey import Rows, take_rows
+
+# The rest of a header is short, but for a line per array.
+ROOM = LONGEST_HEADER * 3 // 4
 
 
 @dataclass(frozen=True)
@@ -91,6 +96,7 @@ def learn_model(
     started = time.monotonic()
     schema = _schema(X, plan.schema)
     labels, names = read_labels(y, len(X))
+    _check_room(schema, names)
     masks = _mask_set(schema, plan.masks)
     rows = take_rows(X, schema, labels, most=plan.settings.fit.most_rows, seed=plan.seed, row_key=plan.row_key)
     black_box = wrapped(predict_proba, classes, names, rows.encoding)
@@ -119,11 +125,11 @@ def _refinable(task: Task, fitted: Fitted, model: Model) -> Model:
     held = np.flatnonzero(fitted.held)
     table, black_box = task.table, task.black_box
     if black_box is not None:
-        judge, name = black_box.probabilities, "the black box"
+        judge, name = black_box.probabilities, BLACK_BOX
     else:
         hard = np.eye(table.n_classes)[table.labels[held]]
         other, _ = learn(table.encoding, table.values[held], hard, seed=task.seed + 1)
-        judge, name = partial(other.probabilities, each=BLOCK), "a stand-in learned from held-out labels"
+        judge, name = partial(other.probabilities, each=BLOCK), LABELS
     return certified(model, table.values[held], table.labels[held], judge, name=name, seed=task.seed)
 
 
@@ -190,6 +196,17 @@ def _schema(X: pd.DataFrame, given: Schema | None) -> Schema:
         what = f"X lacks the column {lacking[0]!r}" if lacking else f"X has the column {extra[0]!r} besides those"
         raise SchemaError(f"{what} of the schema; give the schema of these rows, Schema.infer(X), or leave it out")
     return given
+
+
+def _check_room(schema: Schema, names: list[Any]) -> None:
+    """Refuse, before the work starts, a table whose description does not fit into a model file."""
+    described = json.dumps([schema.model_dump(mode="json"), names, names], ensure_ascii=False)
+    size = len(json.dumps(described, ensure_ascii=False).encode())
+    if size > ROOM:
+        raise DataError(
+            f"the columns' names and levels take {size:,} bytes, and a model file has room for {ROOM:,}; "
+            "drop columns, or group rare levels"
+        )
 
 
 def _mask_set(schema: Schema, masks: Sequence[Sequence[Any]] | None) -> NDArray[np.bool_] | None:

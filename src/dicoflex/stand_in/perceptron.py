@@ -5,11 +5,12 @@ from __future__ import annotations
 __all__ = ["BOUND", "Perceptron"]
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dicoflex.model_file.taking import Arrays, refuse, refuse_others, taken
 from dicoflex.runtime.compiled import compiled
 from dicoflex.runtime.threads import in_threads
 from dicoflex.table.encoding import Encoding, Values
@@ -18,7 +19,6 @@ BOUND = 10.0
 """Standardised numbers are held within ten deviations: one absurd value must not swamp the others."""
 THREADED = 2048
 Floats = NDArray[np.float64]
-Arrays = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True)
@@ -50,15 +50,16 @@ class Perceptron:
         }
 
     @classmethod
-    def from_arrays(cls, encoding: Encoding, arrays: Arrays) -> Perceptron:
-        """The perceptron with these weights."""
-        layers = [(arrays[f"weight{i}"], arrays[f"bias{i}"]) for i in range(3)]
-        width = encoding.n_reals
-        for weight, bias in layers:
-            fits = weight.ndim == 2 and weight.shape == (width, *bias.shape)
-            if not fits or weight.dtype != np.float32 or bias.dtype != np.float32:
-                raise ValueError("its layers do not fit the schema or each other")
-            width = bias.size
+    def from_arrays(cls, encoding: Encoding, n_classes: int, arrays: Arrays) -> Perceptron:
+        """The perceptron with these weights; those that don't fit the table, the classes or each other are refused."""
+        layers, width = [], encoding.n_reals
+        for i, size in enumerate((None, None, n_classes)):
+            bias = taken(arrays, f"bias{i}", np.float32, (size,))
+            if len(bias) == 0:
+                refuse(f"bias{i}", "is empty")
+            layers.append((taken(arrays, f"weight{i}", np.float32, (width, len(bias))), bias))
+            width = len(bias)
+        refuse_others(arrays, [f"{name}{i}" for i in range(3) for name in ("weight", "bias")])
         return cls(encoding, layers)
 
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 __all__ = ["Forest"]
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dicoflex.model_file.taking import Arrays, refuse, refuse_others, taken
 from dicoflex.runtime.compiled import compiled
 from dicoflex.runtime.threads import in_threads
 from dicoflex.table.encoding import Encoding, Values
 
 THREADED = 256
 Floats = NDArray[np.float64]
-Arrays = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True)
@@ -50,25 +50,36 @@ class Forest:
         return {name: getattr(self, name) for name in FOREST_ARRAYS}
 
     @classmethod
-    def from_arrays(cls, encoding: Encoding, arrays: Arrays) -> Forest:
-        """The forest with these arrays, refused where a node points outside of them."""
-        for name, dtype in FOREST_ARRAYS.items():
-            if arrays[name].dtype != dtype or arrays[name].ndim != 1:
-                raise ValueError(f"its array {name!r} is not a list of {dtype.__name__}")
-        forest = cls(**{name: arrays[name] for name in FOREST_ARRAYS})
-        nodes = (forest.feature, forest.threshold, forest.missing_left, forest.left, forest.right, forest.value)
-        if len({len(array) for array in nodes}) != 1 or len(forest.baseline) == 0 or not forest._well_linked():
-            raise ValueError("its trees are not well formed")
+    def from_arrays(cls, encoding: Encoding, n_classes: int, arrays: Arrays) -> Forest:
+        """The forest with these arrays, refused where a walk could leave its tree or not end."""
+        n = len(taken(arrays, "feature", np.int32, (None,)))
+        lengths = {"start": None, "baseline": 1 if n_classes == 2 else n_classes}
+        # A threshold may be infinite: all that is there goes left.
+        forest = cls(
+            **{
+                name: taken(arrays, name, dtype, (lengths.get(name, n),), finite=name != "threshold")
+                for name, dtype in FOREST_ARRAYS.items()
+            }
+        )
+        refuse_others(arrays, FOREST_ARRAYS)
         if (forest.feature >= len(encoding.schema)).any():
-            raise ValueError("its trees ask for a feature that the schema does not have")
+            refuse("feature", "asks for a feature that the schema does not have")
+        if np.isnan(forest.threshold).any():
+            refuse("threshold", "holds numbers that are none")
+        forest._check_links()
         return forest
 
-    def _well_linked(self) -> bool:
-        """Whether every link stays inside the arrays and points forward, so that each walk ends."""
+    def _check_links(self) -> None:
+        """Refuse trees that overlap, and links that leave a tree or don't point forward: no walk is longer than it."""
+        n = len(self.feature)
+        edges = np.concatenate([self.start, [n]])
+        if edges[0] != 0 or (np.diff(edges) < 1).any():
+            refuse("start", "has trees that overlap or are empty")
         inner = np.flatnonzero(self.feature >= 0)
-        links = np.concatenate([self.left[inner], self.right[inner]])
-        inside = (links < len(self.feature)).all() and ((self.start >= 0) & (self.start < len(self.feature))).all()
-        return bool(inside and (links > np.tile(inner, 2)).all())
+        ends = edges[np.searchsorted(self.start, inner, side="right")]
+        for name, links in (("left", self.left[inner]), ("right", self.right[inner])):
+            if (links <= inner).any() or (links >= ends).any():
+                refuse(name, "points out of its tree, or back")
 
 
 FOREST_ARRAYS: dict[str, type[np.generic]] = {

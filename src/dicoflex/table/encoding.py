@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dicoflex.errors import QueryError, SchemaError, named
+from dicoflex.errors import ModelFileError, QueryError, SchemaError, named
 from dicoflex.runtime.compiled import compiled
 from dicoflex.runtime.threads import THREADED, in_threads
 from dicoflex.table.columns import (
@@ -311,10 +311,42 @@ class Encoding(Reals):
         }
 
     @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Encoding:
-        """The encoding that `state` describes."""
-        schema = Schema.from_json(json.dumps(state["schema"]))
-        return cls(schema, np.asarray(state["mean"], dtype=float), np.asarray(state["scale"], dtype=float))
+    def from_state(cls, state: Any) -> Encoding:
+        """The encoding that `state` describes; one that describes none is a `ModelFileError`."""
+        try:
+            schema = Schema.from_json(json.dumps(state["schema"]))
+            mean, scale = (_finite(state[name], len(schema)) for name in ("mean", "scale"))
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise ModelFileError(f"the model file describes no table: {error}; save the model again") from None
+        if not (scale > 0).all():
+            raise ModelFileError("the model file has a scale that is not above 0; it is damaged: save the model again")
+        encoding = cls(schema, mean, scale)
+        encoding._check_levels()
+        return encoding
+
+    def _check_levels(self) -> None:
+        """Refuse levels that their column's dtype does not hold: answers could not be shown."""
+        for j, feature in enumerate(self.schema.features):
+            if feature.is_number:
+                continue
+            codes = np.arange(feature.n_states, dtype=float)
+            try:
+                column = pd.Series(self._decode_column(j, codes), dtype=self._dtypes[j])
+                fits = np.array_equal(self._encode_column(j, column), codes)
+            except Exception as error:
+                raise ModelFileError(f"the levels of {feature.name!r} are no {feature.dtype} ({error})") from None
+            if not fits:
+                raise ModelFileError(f"the levels of {feature.name!r} are no {feature.dtype}; save the model again")
+
+
+def _finite(numbers: Any, n: int) -> Values:
+    """A list of `n` numbers from a header."""
+    if not isinstance(numbers, list) or len(numbers) != n or not all(type(x) in (int, float) for x in numbers):
+        raise ValueError(f"means and scales are lists of {n} numbers")
+    found = np.array([float(x) for x in numbers])
+    if not np.isfinite(found).all():
+        raise ValueError("means and scales are finite numbers")
+    return found
 
 
 def _deviation(values: Values) -> float:

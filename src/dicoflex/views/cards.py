@@ -16,6 +16,7 @@ from dicoflex.table.schema import Schema
 from dicoflex.values import plain, typed
 from dicoflex.views.words import FIRST_DIGITS, finite, likelihood_word, percent, printable, shown
 
+NAME_SHOWN = 16  # of the 64 characters of a model's name; the record has them all
 ASKED = {
     "n": "alternatives",
     "p": "sparsity p",
@@ -119,7 +120,8 @@ def _shared(result: Result) -> _Shared:
     request = result.request
     # Frozen features are marked in the query instead.
     bound = [printable(text) for kind, _, text in request.constraints.describe() if kind != "frozen"]
-    made = {"random_state": request.seed, "novel": request.novel, "model": result.model}
+    name = None if result.model is None else result.model[:NAME_SHOWN]
+    made = {"random_state": request.seed, "novel": request.novel, "model": name}
     return _Shared(
         asked=[(key, _setting(value)) for key in ASKED if (value := getattr(request, key)) is not None],
         constraints=bound,

@@ -28,12 +28,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dicoflex.errors import ModelFileError
 from dicoflex.generators.base import Context, GeneratorConfig, Table
 from dicoflex.generators.mixed.cells import Grid
 from dicoflex.generators.mixed.kernels import Net, draw, score
 from dicoflex.generators.mixed.weights import Asked, MixedConfig, Weights, shapes
 from dicoflex.limits.limits import Limits
+from dicoflex.model_file.taking import refuse_others, taken
 from dicoflex.table.encoding import Encoding, Values
 from dicoflex.values import differ
 
@@ -87,21 +87,13 @@ class Mixed:
     def restore(
         cls, encoding: Encoding, n_classes: int, config: GeneratorConfig, state: dict[str, NDArray[Any]]
     ) -> Self:
-        """The density that `state` was taken from."""
+        """The density that `state` was taken from; arrays that don't fit are a `ModelFileError`."""
         assert isinstance(config, MixedConfig)
-        grid = Grid.from_state(state, n_features=len(encoding.schema))
-        if not grid.fits_levels(encoding.schema):
-            raise ModelFileError("the model file's cells are not those of its schema's levels; it was altered")
+        grid = Grid.from_state(state, encoding.schema)
         wanted = shapes(grid, n_classes, config)
-        for name, shape in wanted.items():
-            if f"net.{name}" not in state or state[f"net.{name}"].shape != shape:
-                raise ModelFileError(
-                    f"the model file's array 'net.{name}' is absent or has another shape than its header says"
-                )
-        unknown = sorted(set(state) - set(grid.state()) - {f"net.{name}" for name in wanted})
-        if unknown:
-            raise ModelFileError(f"the model file has an array {unknown[0]!r} that the generator does not know")
-        return cls(grid, n_classes, config, {name: state[f"net.{name}"] for name in wanted})
+        weights = {name: taken(state, f"net.{name}", np.float32, shape) for name, shape in wanted.items()}
+        refuse_others(state, [*grid.state(), *(f"net.{name}" for name in wanted)])
+        return cls(grid, n_classes, config, weights)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """The grid's and the network's arrays."""

@@ -20,14 +20,14 @@ import heapq
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import chain
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dicoflex.errors import ModelFileError
+from dicoflex.model_file.taking import Arrays, refuse, taken
 from dicoflex.runtime.compiled import compiled
 from dicoflex.table.encoding import Encoding, Values
+from dicoflex.table.feature import MAX_NUMBER, Feature
 from dicoflex.table.schema import Schema
 from dicoflex.table.spacing import spacing
 
@@ -36,6 +36,7 @@ Ints = NDArray[np.int64]
 
 MIN_CELL = 10
 LOPSIDED = 0.3
+MOST_DECIMALS = 15
 
 
 @dataclass(frozen=True)
@@ -151,45 +152,46 @@ class Grid:
         width = self.high[at] - self.low[at]
         return np.log(np.where(self.count[at] == 0, np.where(width > 0, width, 1.0), np.maximum(besides, 1)))
 
-    def _well_typed(self) -> bool:
-        """Whether the arrays have the dtypes that kernels are compiled for, and numbers that they can work with."""
-        whole = all(array.dtype == np.int64 for array in (self.offset, self.count, self.decimals, self.order))
-        real = all(array.dtype == np.float64 for array in (self.low, self.high, self.step))
-        sized = bool((self.count >= 0).all() and (self.step >= 0).all())
-        return whole and real and sized and bool(((self.decimals >= 0) & (self.decimals <= 15)).all())
-
-    def fits_levels(self, schema: Schema) -> bool:
-        """Whether every level of the schema has its own cell: a level's cell is used as an index."""
-        for j, feature in enumerate(schema.features):
-            cells = slice(self.offset[j], self.offset[j + 1])
-            codes = np.arange(feature.n_states)
-            if not feature.is_number and not np.array_equal(self.low[cells], codes):
-                return False
-        return True
-
     def state(self) -> dict[str, NDArray[np.float64] | Ints]:
         """The arrays that a model file keeps."""
         return {f"grid.{field.name}": getattr(self, field.name) for field in fields(self)}
 
     @classmethod
-    def from_state(cls, state: dict[str, NDArray[Any]], *, n_features: int) -> Grid:
-        """The grid that `state` was taken from; arrays that are absent or don't fit are a `ModelFileError`."""
-        try:
-            grid = cls(*(state[f"grid.{field.name}"] for field in fields(cls)))
-        except KeyError as error:
-            raise ModelFileError(f"the model file lacks the array {error}") from None
-        shapes = {grid.low.shape, grid.high.shape, grid.count.shape}
-        sizes = {grid.step.shape, grid.decimals.shape, grid.order.shape, (len(grid.offset) - 1,)}
-        fits = (
-            sizes == {(n_features,)}
-            and shapes == {(grid.n_cells,)}
-            and np.array_equal(grid.order[grid.rank], np.arange(n_features))
+    def from_state(cls, state: Arrays, schema: Schema) -> Grid:
+        """The grid that `state` was taken from; arrays that are no cells of the schema's features are refused."""
+        d = len(schema)
+        offset = taken(state, "grid.offset", np.int64, (d + 1,))
+        if offset[0] != 0 or (np.diff(offset) < 1).any():
+            refuse("grid.offset", "does not rise from 0")
+        n = int(offset[-1])
+        grid = cls(
+            offset=offset,
+            low=taken(state, "grid.low", np.float64, (n,), finite=False),
+            high=taken(state, "grid.high", np.float64, (n,), finite=False),
+            count=taken(state, "grid.count", np.int64, (n,)),
+            step=taken(state, "grid.step", np.float64, (d,)),
+            decimals=taken(state, "grid.decimals", np.int64, (d,)),
+            order=taken(state, "grid.order", np.int64, (d,)),
         )
-        if not fits or (grid.size < 1).any() or grid.offset[0] != 0 or not grid._well_typed():
-            raise ModelFileError(
-                "the model file's cells (grid.offset and on) do not fit its schema; it is damaged or was altered"
-            )
+        if not np.array_equal(np.sort(grid.order), np.arange(d)):
+            refuse("grid.order", "names a feature twice or not at all")
+        for j, feature in enumerate(schema.features):
+            grid._check_cells(j, feature)
         return grid
+
+    def _check_cells(self, j: int, feature: Feature) -> None:
+        """Refuse cells of a feature that `build` could not have made: kernels index and count by them."""
+        at = slice(self.offset[j], self.offset[j + 1])
+        low, high, count = self.low[at], self.high[at], self.count[at]
+        step, decimals = float(self.step[j]), int(self.decimals[j])
+        if not feature.is_number:
+            codes = np.arange(feature.n_states)
+            if not (np.array_equal(low, codes) and np.array_equal(high, codes) and (count == 1).all() and step == 1):
+                refuse("grid.low", f"has other cells for {feature.name!r} than levels")
+        elif not _are_cells(low, high, count, step, missing=feature.missing):
+            refuse("grid.low", f"has cells for {feature.name!r} that overlap, are no numbers or don't count right")
+        if not 0 <= decimals <= MOST_DECIMALS:
+            refuse("grid.decimals", f"gives {feature.name!r} {decimals} digits")
 
 
 @dataclass(frozen=True)
@@ -220,6 +222,24 @@ class Located:
         """How many cells of the feature hold something besides the value."""
         others: Ints = self.grid.size - self.alone
         return others
+
+
+def _are_cells(low: Floats, high: Floats, count: Ints, step: float, *, missing: bool) -> bool:
+    """Whether arrays are the cells of a number: in order, apart, and each of as many values as the step gives it.
+
+    The last one stands for missing values where there are some, and is NaN; no other is.
+    """
+    if missing:
+        if not (np.isnan(low[-1]) and np.isnan(high[-1]) and count[-1] == 1):
+            return False
+        low, high, count = low[:-1], high[:-1], count[:-1]
+    sane = (np.abs(low) <= MAX_NUMBER).all() and (np.abs(high) <= MAX_NUMBER).all() and 0.0 <= step <= MAX_NUMBER
+    if len(low) == 0 or not sane:
+        return False
+    several = low < high
+    held = np.rint((high - low) / step) + 1 if step > 0.0 else np.zeros(len(low))
+    counted = np.where(several, count == held, count == 1) & (held < 2.0**53)
+    return bool((low <= high).all() and (high[:-1] < low[1:]).all() and counted.all())
 
 
 Cell = tuple[float, float, int]

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 __all__ = ["Asked", "MixedConfig", "Weights", "shapes"]
 
-from typing import Any, NamedTuple
+from itertools import pairwise
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, field_validator
 
-from dicoflex.generators.base import Context, GeneratorConfig
+from dicoflex.generators.base import Context, GeneratorConfig, one_hot
 from dicoflex.generators.mixed.cells import Grid, Located
 
 Floats = NDArray[np.float64]
 Weights = dict[str, NDArray[np.float32]]
+Exponent = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class MixedConfig(GeneratorConfig):
@@ -23,8 +26,15 @@ class MixedConfig(GeneratorConfig):
     hidden: int = Field(default=96, ge=1)
     head: int = Field(default=32, ge=1)
     max_cells: int = Field(default=96, ge=2)
-    exponents: tuple[float, ...] = (0.01, 0.08, 0.25, 1.0, 2.0)
-    confidences: tuple[float, ...] = (0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
+    exponents: tuple[Exponent, ...] = Field(default=(0.01, 0.08, 0.25, 1.0, 2.0), min_length=1)
+    confidences: tuple[Share, ...] = Field(default=(0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0), min_length=1)
+
+    @field_validator("exponents", "confidences")
+    @classmethod
+    def _rising(cls, knots: tuple[float, ...]) -> tuple[float, ...]:
+        if any(low >= high for low, high in pairwise(knots)):
+            raise ValueError("the numbers must rise from each to the next")
+        return knots
 
 
 class Asked(NamedTuple):
@@ -48,7 +58,7 @@ def _n_settings(n_features: int, n_classes: int, config: MixedConfig) -> int:
 
 def _settings_of(config: MixedConfig, n_classes: int, context: Context) -> NDArray[np.float32]:
     """Everything but the query as one row of weights: frozen, target, and where p and c lie among their knots."""
-    target = np.eye(n_classes)[context.target]
+    target = one_hot(context.target, n_classes)
     p = _knots(np.log(context.p), np.log(config.exponents))
     confidence = _knots(context.confidence, config.confidences)
     return np.concatenate([context.frozen, target, p, confidence], axis=1).astype(np.float32)
