@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["BLACK_BOX", "JUDGES", "LABELS", "NOBODY", "SORTS", "Certificate"]
+__all__ = ["BLACK_BOX", "LABELS", "SORTS", "Certificate"]
 
 from dataclasses import dataclass
 from typing import Any

@@ -7,7 +7,7 @@ other. Keys are PEM files. Needs the package cryptography, `pip install 'dicofle
 
 from __future__ import annotations
 
-__all__ = ["ENDING", "Key", "check_file", "check_record", "make_keys", "sign_file", "sign_record", "verify_file"]
+__all__ = ["Key", "check_file", "check_record", "make_keys", "sign_file", "sign_record", "verify_file"]
 
 import base64
 import binascii

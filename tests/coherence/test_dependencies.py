@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from dicoflex.coherence.dependencies import Dependencies, follow
+from dicoflex.errors import ModelFileError
 from dicoflex.learning.dependencies import find_dependencies
 from dicoflex.table.encoding import Encoding
 from dicoflex.table.schema import Schema
@@ -101,7 +102,12 @@ def test_state_round_trip_and_rings(encoding: Encoding, found: Dependencies) -> 
         {"kind": "linear", "follows": 0, "of": [1], "weights": [1.0]},
         {"kind": "linear", "follows": 1, "of": [0], "weights": [1.0]},
     ]
-    with pytest.raises(ValueError, match="ring"):
-        Dependencies.restore(encoding.schema, ring)
-    with pytest.raises(ValueError, match="does not fit"):
-        Dependencies.restore(encoding.schema, [{"kind": "linear", "follows": 99, "of": [0], "weights": [1.0]}])
+    one = {"kind": "linear", "follows": 0, "of": [1], "weights": [1.0]}
+    for wrong in (ring, [one | {"follows": 99}], [one | {"weights": []}], [one | {"kind": "product"}], [one, one]):
+        with pytest.raises(ModelFileError, match="don't fit its schema"):
+            Dependencies.restore(encoding.schema, wrong)
+    for wrong in (None, [one] * 99):
+        with pytest.raises(ModelFileError, match="no list"):
+            Dependencies.restore(encoding.schema, wrong)
+    with pytest.raises(ModelFileError, match="a dependency that is none"):
+        Dependencies.restore(encoding.schema, [one | {"decimals": "3"}])

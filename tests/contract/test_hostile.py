@@ -22,7 +22,7 @@ def test_a_cell_of_a_level_that_the_schema_has_not_is_refused(mixed: DiCoFlex, t
     low = arrays["generator.grid.low"].copy()
     low[offset[level]] = 1e12
     model_file.write(tmp_path / "forged.dicoflex", header, arrays | {"generator.grid.low": low})
-    with pytest.raises(ModelFileError, match="not those of its schema's levels"):
+    with pytest.raises(ModelFileError, match="has other cells for 'city' than levels"):
         load(tmp_path / "forged.dicoflex")
 
 
@@ -33,7 +33,7 @@ def test_arrays_of_other_dtypes_are_refused(mixed: DiCoFlex, tmp_path: Path, nam
     header, arrays = mixed.model_.content()
     other = {f"generator.{name}": arrays[f"generator.{name}"].astype(dtype)}
     model_file.write(tmp_path / "forged.dicoflex", header, arrays | other)
-    with pytest.raises(ModelFileError, match="do not fit its schema"):
+    with pytest.raises(ModelFileError, match=r"is \w+ of shape .* not \w+ of shape"):
         load(tmp_path / "forged.dicoflex")
 
 
@@ -42,14 +42,14 @@ def test_a_header_without_end_is_not_read(tmp_path: Path) -> None:
     with path.open("wb") as file:
         file.write((2**32).to_bytes(8, "little"))
         file.truncate(2**33)
-    with pytest.raises(ModelFileError, match="not a dicoflex model file"):
+    with pytest.raises(ModelFileError, match="more than 1,073,741,824"):
         model_file.read_header(path)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
 def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.dicoflex")
-    with pytest.raises(ModelFileError, match="no regular file"):
+    with pytest.raises(ModelFileError, match="a pipe or a device, and no file"):
         load(tmp_path / "pipe.dicoflex")
 
 

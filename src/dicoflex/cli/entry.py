@@ -8,11 +8,14 @@ import sys
 import traceback
 from collections.abc import Sequence
 
-from dicoflex.cli import signing  # noqa: F401 - adds its commands
+from dicoflex.cli import signing
 from dicoflex.cli.commands import app
 from dicoflex.errors import UserError
 
 INTERRUPTED = 130
+
+for command in signing.COMMANDS:
+    app.command()(command)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

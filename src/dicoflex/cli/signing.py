@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["keygen", "sign", "verify"]
+__all__ = ["COMMANDS"]
 
 import json
 from pathlib import Path
@@ -10,7 +10,6 @@ from typing import Annotated, Any
 
 import typer
 
-from dicoflex.cli.commands import app
 from dicoflex.cli.messages import note
 from dicoflex.errors import SignatureError
 from dicoflex.runtime import strict_json
@@ -21,7 +20,6 @@ MOST_BYTES = 2**30
 Signed = Annotated[Path, typer.Argument(help="Model file, or a record (.json).", show_default=False)]
 
 
-@app.command()
 def keygen(
     private: Annotated[Path, typer.Option(help="File for the private key, for your eyes alone.")] = Path("private.pem"),
     public: Annotated[Path, typer.Option(help="File for the public key, to give away.")] = Path("public.pem"),
@@ -33,7 +31,6 @@ def keygen(
     note(f"wrote {private}, which signs and is nobody else's, and {public}, which checks")
 
 
-@app.command()
 def sign(
     file: Signed,
     key: Annotated[Path, typer.Option(help="Private key, from 'keygen'.", show_default=False)],
@@ -49,7 +46,6 @@ def sign(
     note(f"signed {file}")
 
 
-@app.command()
 def verify(
     file: Signed,
     trust: Annotated[Path, typer.Option(help="Public key of whom you trust.", show_default=False)],
@@ -60,6 +56,9 @@ def verify(
     is_record = file.suffix == ".json"
     name = check_record(_record(file), trust=trust, name=str(file)) if is_record else verify_file(file, trust=trust)
     print(f"{file}: signed with the key {name}, not altered since")
+
+
+COMMANDS = (keygen, sign, verify)
 
 
 def _record(file: Path) -> dict[str, Any]:

@@ -7,7 +7,7 @@ damage and tells models apart, and is no protection, as whoever alters a file ca
 
 from __future__ import annotations
 
-__all__ = ["Arrays", "check_room", "fingerprint", "read", "read_header", "taken", "write"]
+__all__ = ["fingerprint", "read", "read_header", "write"]
 
 import hashlib
 import json
@@ -29,7 +29,7 @@ from dicoflex.model_file.layout import (
     read_arrays,
     read_layout,
 )
-from dicoflex.model_file.taking import Arrays, taken
+from dicoflex.model_file.taking import Arrays
 from dicoflex.runtime import strict_json
 from dicoflex.runtime.regular_files import opened
 from dicoflex.runtime.whole_files import replacing
@@ -47,12 +47,12 @@ def write(path: Path, header: dict[str, Any], arrays: Arrays) -> None:
     full = {"format": FORMAT, "format_version": VERSION, "fingerprint": fingerprint(header, arrays), **_own(header)}
     contiguous = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     data = save(contiguous, metadata={FORMAT: json.dumps(full, allow_nan=False, ensure_ascii=False)})
-    check_room(int.from_bytes(data[:8], "little"), len(data))
+    _check_room(int.from_bytes(data[:8], "little"), len(data))
     with replacing(path, error=ModelFileError) as draft:
         draft.write_bytes(data)
 
 
-def check_room(header: int, whole: int = 0) -> None:
+def _check_room(header: int, whole: int = 0) -> None:
     """Refuse to write what would not be read back: a header or a file of more bytes than there is room for."""
     for what, size, most in (("header", header, LONGEST_HEADER), ("file", whole, LARGEST)):
         if size > most:

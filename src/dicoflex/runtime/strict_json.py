@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["MOST_DEEP", "NotFiniteError", "RepeatedNameError", "loads"]
+__all__ = ["NotFiniteError", "RepeatedNameError", "loads"]
 
 import json
 import math
