@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["BLACK_BOX", "LABELS", "SORTS", "Certificate"]
+__all__ = ["BLACK_BOX", "CROSS_FITTED", "LABELS", "SORTS", "Certificate"]
 
 from dataclasses import dataclass
 from typing import Any
@@ -18,8 +18,9 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 SORTS = ("free", "few", "frozen")
 """How tightly was asked: anything may change, few features (p below a half), or some are frozen or limited."""
-BLACK_BOX, LABELS, NOBODY = "the black box", "a stand-in learned from held-out labels", "nobody"
-JUDGES = (BLACK_BOX, LABELS, NOBODY)
+BLACK_BOX, NOBODY = "the black box", "nobody"
+LABELS, CROSS_FITTED = "a stand-in learned from held-out labels", "stand-ins cross-fitted on the labels"
+JUDGES = (BLACK_BOX, LABELS, CROSS_FITTED, NOBODY)
 """Who may have said what is valid."""
 SURE = 0.95
 

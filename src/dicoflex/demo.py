@@ -146,7 +146,7 @@ def _fit(adult: Dataset, black_box: Any, screen: Console, *, seconds: float, see
         highlight=False,
     )
     started = time.perf_counter()
-    explainer = DiCoFlex(schema=adult.schema, coherence=True, max_seconds=seconds, random_state=seed)
+    explainer = DiCoFlex(schema=adult.schema, max_seconds=seconds, random_state=seed)
     explainer.fit(adult.X_train, black_box.predict(adult.X_train), predict_proba=black_box.predict_proba)
     screen.print(f"   Done in {time.perf_counter() - started:.0f} s.", highlight=False)
     return explainer

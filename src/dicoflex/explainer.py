@@ -57,7 +57,7 @@ class DiCoFlex(BaseEstimator):
         k: int | None = None,
         alpha: float = 10.0,
         masks: Sequence[Sequence[Any]] | None = None,
-        coherence: bool = False,
+        coherence: bool | None = None,
         generator_config: GeneratorConfig | dict[str, Any] | None = None,
         training: TrainingConfig | dict[str, Any] | None = None,
         fit_config: FitConfig | dict[str, Any] | None = None,
@@ -124,7 +124,7 @@ class DiCoFlex(BaseEstimator):
         """The settings of all parts, checked."""
         settings = FitSettings.resolve(
             self.generator,
-            shared={"exponents": self.exponents, "k": self.k, "alpha": self.alpha, "coherence": self.coherence or None},
+            shared={"exponents": self.exponents, "k": self.k, "alpha": self.alpha, "coherence": self.coherence},
             generator_config=self.generator_config,
             fit_config=self.fit_config,
             training=self.training,

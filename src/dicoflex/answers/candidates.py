@@ -23,14 +23,16 @@ from dicoflex.values import differ
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 DRAWS = 64
-ROUNDS = 3
+LEAST_KEPT = 24
+ROUNDS = 6
+SAME_P = 2
 ENOUGH_WAYS = 0.8
-WEAK = 0.02
+WEAK = 0.0
 TOP = 0.995
 FAR = 6.0
 SMALL_MOVES = 0.15
-TIMID = 0.2
-HANDICAP = 1.0
+TIMID = 0.1
+HANDICAP = 0.5
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ def candidates(model: Model, query: Query, which: Ints, terms: Terms, again: int
     frozen = query.context.frozen.copy()
     parts: list[Candidates] = []
     for round_number in range(ROUNDS):
-        drawn = _draws(model, query, which, frozen, terms, again * ROUNDS + round_number)
+        drawn = _draws(model, query, which, frozen, terms, (again, round_number))
         rows = _refined(model, query, drawn, wanted, frozen)
         parts.append(rows if terms.remembered is None else rows.take(~terms.remembered.hold(rows.values)))
         found = Candidates.join(parts).without_repeats()
@@ -92,11 +94,16 @@ def candidates(model: Model, query: Query, which: Ints, terms: Terms, again: int
 
 
 def _draws(
-    model: Model, query: Query, which: Ints, frozen: NDArray[np.bool_], terms: Terms, again: int
+    model: Model, query: Query, which: Ints, frozen: NDArray[np.bool_], terms: Terms, turn: tuple[int, int]
 ) -> Draws:  # fmt: skip
+    """Draws for the queries `which`; `turn` counts the calls and the rounds for them. Late rounds try another p."""
     most = max(DRAWS, 3 * query.request.n)
+    again, round_number = turn
     context = replace(query.context.take(which), frozen=frozen[which])
-    keys = query.keys[which] + np.uint64(again)
+    if round_number >= SAME_P:
+        others = sorted(model.exponents, key=lambda p: abs(np.log(p / context.p[0])))
+        context = replace(context, p=np.full(len(which), others[(round_number - SAME_P + 1) % len(others)]))
+    keys = query.keys[which] + np.uint64(again * ROUNDS + round_number)
     return draw(
         model.generator, model.encoding, context, keys, most, terms.take(which), enough=max(most // 2, query.request.n)
     ).of(which)
@@ -106,7 +113,8 @@ def _refined(
     model: Model, query: Query, draws: Draws, wanted: Wanted, frozen: NDArray[np.bool_]
 ) -> Candidates:  # fmt: skip
     asked = Asked(query.context.query, wanted, frozen, query.limits)
-    found = refine(model.encoding, model.judges, draws.values, draws.query, asked)
+    most = max(LEAST_KEPT, 3 * query.request.n)
+    found = refine(model.encoding, model.judges, draws.values, draws.query, asked, most=most)
     source = draws.take(found.source)
     values = model.encoding.snap(found.values)
     values = np.where(differ(values, query.context.query[source.query]), values, query.context.query[source.query])
@@ -200,6 +208,6 @@ def _commonest(query: Query, found: Candidates, which: Ints, round_number: int) 
         share = differ(mine, query.context.query[i]).mean(axis=0)
         share[query.context.frozen[i]] = -1.0
         free = int((~query.context.frozen[i]).sum())
-        most = np.argsort(-share, kind="stable")[: min(round_number + 1, free - 1)]
+        most = np.argsort(-share, kind="stable")[: min(round_number % SAME_P + 1, free - 1)]
         frozen[i, most[share[most] > 0]] = True
     return frozen

@@ -24,7 +24,7 @@ from dicoflex.table.encoding import Encoding, Values
 if TYPE_CHECKING:
     import torch
 
-PAPER_FIT: dict[str, Any] = {"k": 16, "passes": 8}
+PAPER_FIT: dict[str, Any] = {"k": 16, "passes": 8, "coherence": False}
 PAPER_TRAINING: dict[str, Any] = {"epochs": 1000, "batch_size": 1024, "learning_rate": 1e-4, "patience": 300}
 
 

@@ -7,9 +7,9 @@ held-out rows, answered with that margin, give the counts that the certified rat
 
 from __future__ import annotations
 
-__all__ = ["Judge", "certified"]
+__all__ = ["certified"]
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,6 +20,7 @@ from dicoflex.answers.explain import terms_of
 from dicoflex.answers.query import Query, bound_by
 from dicoflex.answers.refined import answers_to
 from dicoflex.certificate import SORTS, Certificate
+from dicoflex.learning.few_labels import Judge
 from dicoflex.model import Model
 from dicoflex.request import Request
 from dicoflex.table.encoding import Values
@@ -27,8 +28,6 @@ from dicoflex.values import differ
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-Judge = Callable[[Values], Floats]
-"""Encoded rows to the probabilities of the classes (n, classes)."""
 ROWS = 120
 ANSWERS = 8
 HELD = 0.97

@@ -50,7 +50,7 @@ class FitConfig(BaseModel):
     undo_levels: float = Field(default=0.25, ge=0, le=1)
     rounds: int = Field(default=1, ge=0)
     own_draws: int = Field(default=120_000, ge=1)
-    coherence: bool = False
+    coherence: bool = True
     min_count: int = Field(default=5, ge=1)
 
 

@@ -16,13 +16,15 @@ import pandas as pd
 import torch
 from numpy.typing import NDArray
 
-from dicoflex.certificate import BLACK_BOX, LABELS, Certificate
+from dicoflex.certificate import BLACK_BOX, CROSS_FITTED, LABELS, Certificate
+from dicoflex.coherence import Coherence
 from dicoflex.errors import DataError, SchemaError, SettingError, named
 from dicoflex.generators.base import Table
 from dicoflex.learning.black_box import agreed, wrapped
 from dicoflex.learning.certifying import certified
 from dicoflex.learning.coherence import learn_coherence
 from dicoflex.learning.config import FitSettings
+from dicoflex.learning.few_labels import Judge
 from dicoflex.learning.judged import fit_judged
 from dicoflex.learning.labels import read_labels
 from dicoflex.learning.plain import fit_plain
@@ -105,27 +107,39 @@ def learn_model(
     table = Table(rows.encoding, rows.values, rows.labels, len(names), sure)
     task = Task(
         table, plan.settings, masks, seed=plan.seed, device=plan.device, progress=plan.progress, black_box=black_box,
-        probabilities=probabilities,
+        probabilities=probabilities, coherence=_coherence(table, plan),
     )  # fmt: skip
     fitted = fit_judged(task) if plan.settings.generator.is_judged else fit_plain(task)
     model = _model(task, fitted, rows, names)
-    if plan.settings.fit.coherence:
+    if task.coherence is not None:
         model = _refinable(task, fitted, model)
     facts = {**fitted.facts, "rows": len(X), **_facts(task, fitted, time.monotonic() - started)}
     return Learned(model.with_facts(**facts), _history(fitted))
 
 
+def _coherence(table: Table, plan: Plan) -> Coherence | None:
+    """What goes together in the table, where answers are to be refined."""
+    if not plan.settings.fit.coherence:
+        return None
+    with plan.progress.stage("what goes together", 1) as advance:
+        found = learn_coherence(table, min_count=plan.settings.fit.min_count, seed=plan.seed)
+        advance(1)
+    return found
+
+
 def _refinable(task: Task, fitted: Fitted, model: Model) -> Model:
     """The model with what goes together and what held-out rows teach.
 
-    The judge of their answers is the black box, or a stand-in learned from held-out labels.
+    The judge of their answers is the black box, or stand-ins that saw other labels than the model's own.
     """
-    coherence = learn_coherence(task.table, min_count=task.config.min_count, seed=task.seed)
-    model = replace(model, coherence=coherence, certificate=Certificate.none(task.table.n_classes))
+    model = replace(model, coherence=task.coherence, certificate=Certificate.none(task.table.n_classes))
     held = np.flatnonzero(fitted.held)
     table, black_box = task.table, task.black_box
+    judge: Judge
     if black_box is not None:
         judge, name = black_box.probabilities, BLACK_BOX
+    elif fitted.judge is not None:
+        judge, name = fitted.judge, CROSS_FITTED
     else:
         hard = np.eye(table.n_classes)[table.labels[held]]
         other, _ = learn(table.encoding, table.values[held], hard, seed=task.seed + 1)

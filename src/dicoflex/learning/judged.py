@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dicoflex.errors import DataError
 from dicoflex.generators.base import Generator, Table
+from dicoflex.learning.few_labels import FEW_ROWS, Judge, learn_few
 from dicoflex.learning.pairs import Pairs, clamp, prefer_sparse, sparsify
 from dicoflex.learning.stand_in import learn
 from dicoflex.learning.steps import (
@@ -30,11 +31,13 @@ from dicoflex.values import differ
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 DEFAULT_CONFIDENCE = 0.7
 ROWS_FOR_CONFIDENCE = 100
 TOP_CONFIDENCE = 0.99
 STAND_IN_FLOOR = 0.6
 OWN_DRAWS_PER_ROW = 40
+LEAST_USUAL = 0.05
 
 
 def fit_judged(task: Task) -> Fitted:
@@ -48,15 +51,18 @@ class _Judged:
     def __init__(self, task: Task) -> None:
         self.task, self.table, self.config = task, task.table, task.config
         self.rng = np.random.default_rng(task.seed)
-        hard = np.eye(self.table.n_classes)[self.table.labels]
-        self.seen_values = [self.table.values]
-        self.seen_answers = [hard if task.probabilities is None else task.probabilities]
         labels_alone = Confidence.same(self.table.n_classes, STAND_IN_FLOOR)
         self.confidence = labels_alone if task.probabilities is None else _supported(self.table)
         conditions = task.conditions(self.confidence)
         self.teacher, self.held = make_teacher(task, conditions, self.rng, self.config.level_weight)
+        hard = np.eye(self.table.n_classes)[self.table.labels]
+        answers = hard if task.probabilities is None else task.probabilities
+        # Nothing near held-out rows is learned from: how far the stand-in can be trusted is found out on them.
+        rows = self._rows()
+        self.seen_values, self.seen_answers = [self.table.values[rows]], [answers[rows]]
         self.stand_in: StandIn | None = None
         self.agreement = 0.0
+        self.judge: Judge | None = None
 
     def run(self) -> Fitted:
         self._learn_stand_in(first=True)
@@ -75,22 +81,29 @@ class _Judged:
             "stand_in": self.stand_in.kind,
             "stand_in_agreement": self.agreement,
         }
-        return Fitted(generator, self.stand_in, self.confidence, histories, self.held, facts)
+        return Fitted(generator, self.stand_in, self.confidence, histories, self.held, facts, self.judge)
 
-    def _anchors(self) -> Ints:
-        n = len(self.table.values)
-        return self._balanced(np.arange(n), min(n, self.config.most_anchors))
+    def _rows(self) -> Ints:
+        """The rows to learn from: those that are not held out."""
+        return np.flatnonzero(~self.held) if not self.held.all() else np.arange(len(self.held))
+
+    def _anchors(self, rows: Ints) -> Ints:
+        return self._balanced(rows, min(len(rows), self.config.most_anchors))
 
     def _balanced(self, rows: Ints, n: int) -> Ints:
         return _balanced(self.table.labels, rows, self.table.n_classes, n, self.rng)
 
-    def _ask(self, values: Values, target: Ints) -> Floats:
-        """The judge's probability of each row's target; a black box's answers are kept to learn the stand-in from."""
+    def _ask(self, values: Values, target: Ints, *, held: Bools | None = None) -> Floats:
+        """The judge's probability of each row's target; a black box's answers are kept to learn the stand-in from.
+
+        held: which rows are to teach nothing.
+        """
         if self.task.black_box is None:
             return self._doubt(values, target)
         answers = self.task.black_box.probabilities(values)
-        self.seen_values.append(values)
-        self.seen_answers.append(answers)
+        kept = slice(None) if held is None else ~held
+        self.seen_values.append(values[kept])
+        self.seen_answers.append(answers[kept])
         return answers[np.arange(len(values)), target]
 
     def _doubt(self, values: Values, target: Ints) -> Floats:
@@ -100,7 +113,7 @@ class _Judged:
     def _learn_stand_in(self, *, first: bool) -> None:
         """The stand-in, from all that is known: at first also from crossings of near rows, where pairs will lie."""
         if first and self.task.black_box is not None:
-            pairs = clamp(self.teacher.propose(self._anchors(), rng=self.rng, k=2))
+            pairs = clamp(self.teacher.propose(self._anchors(self._rows()), rng=self.rng, k=2))
             batch = pairs.batch(self.table.values, self.table.values)
             back = self.rng.random(batch.answers.shape) < self.rng.random((len(pairs), 1))
             self._ask(np.where(back, batch.context.query, batch.answers), batch.context.target)
@@ -109,11 +122,17 @@ class _Judged:
         values, answers = np.concatenate(self.seen_values), np.concatenate(self.seen_answers)
         # In place of the parts: with a million rows asked for, both would be the most that a fit holds.
         self.seen_values, self.seen_answers = [values], [answers]
+        if self.task.black_box is None and len(values) <= FEW_ROWS:
+            labels = answers.argmax(axis=1)
+            few = learn_few(self.table.encoding, values, labels, self.table.n_classes, seed=self.task.seed)
+            self.stand_in, self.agreement, self.judge = few
+            return
         self.stand_in, self.agreement = learn(self.table.encoding, values, answers, seed=self.task.seed)
 
     def _bank(self) -> tuple[list[Pairs], Pairs]:
         """Pairs from the neighbour search, clamped, sparsified by the stand-in and confirmed by the judge."""
-        passes = [self._anchors() for _ in range(self.config.passes)]
+        everyone = np.arange(len(self.table.values))
+        passes = [self._anchors(everyone) for _ in range(self.config.passes)]
         parts, held_parts = [], []
         with self.task.progress.stage("neighbours", sum(map(len, passes))) as advance:
             for anchors in passes:
@@ -130,14 +149,20 @@ class _Judged:
         values = self.table.values
         batch = clamp(pairs).batch(values, values)
         likely = self._doubt(batch.answers, batch.context.target) >= batch.context.confidence
-        batch = batch.take(likely & differ(batch.answers, batch.context.query).any(axis=1))
+        likely &= differ(batch.answers, batch.context.query).any(axis=1)
+        broken = None if self.task.coherence is None else self.task.coherence.broken
+        if broken is not None:
+            likely &= ~broken(batch.answers, batch.context.query)
+        batch = batch.take(likely)
         levels = np.array([not f.is_number for f in self.table.encoding.schema.features])
         batch = sparsify(
             batch, self._doubt,
             exponents=self.config.exponents, levels=levels, undo_levels=self.config.undo_levels, rng=self.rng,
+            broken=broken,
         )  # fmt: skip
         if self.task.black_box is not None:
-            batch = batch.take(self._ask(batch.answers, batch.context.target) >= batch.context.confidence)
+            held = self.held[batch.pairs.anchor] & ~self.held.all()
+            batch = batch.take(self._ask(batch.answers, batch.context.target, held=held) >= batch.context.confidence)
         return prefer_sparse(batch, exponents=self.config.exponents, rng=self.rng)
 
     def _own_round(self, generator: Generator, parts: list[Pairs], held_out: Pairs, number: int) -> History:
@@ -151,7 +176,7 @@ class _Judged:
 
     def _own_pairs(self, generator: Generator, number: int) -> tuple[Pairs, Values]:
         draws_each = 8
-        rows = _train_rows(self.table, self.held)
+        rows = self._rows()
         draws = min(self.config.own_draws, OWN_DRAWS_PER_ROW * len(rows))
         anchors = self._balanced(rows, max(1, draws // draws_each))
         seeds = self.teacher.propose(anchors, rng=self.rng, k=1)
@@ -162,8 +187,18 @@ class _Judged:
         drawn = self.table.encoding.snap(values.reshape(-1, values.shape[2]))
         spread = seeds.take(np.repeat(np.arange(len(seeds)), draws_each))
         fine = self._ask(drawn, spread.target.astype(np.int64)) >= spread.confidence
+        if self.task.coherence is not None:
+            fine &= self._plausible(drawn, spread)
         index = np.arange(len(drawn), dtype=np.int32)
         return replace(spread, row=index).take(fine), drawn
+
+    def _plausible(self, drawn: Values, pairs: Pairs) -> Bools:
+        """Which draws hold what goes together, and are not rarer than real rows of their class mostly are."""
+        assert self.task.coherence is not None
+        density = self.task.coherence.density
+        floor = density.floors(LEAST_USUAL)[0][pairs.target]
+        fine: Bools = density.judge(drawn)[0] >= floor
+        return fine & ~self.task.coherence.broken(drawn, self.table.values[pairs.anchor])
 
 
 def _supported(table: Table) -> Confidence:
@@ -197,10 +232,6 @@ def _balanced(labels: Ints, rows: Ints, n_classes: int, n: int, rng: np.random.G
 def _cycle(rows: Ints, n: int, rng: np.random.Generator) -> Ints:
     """`n` of the rows in random order, each as often as the others or once more."""
     return np.concatenate([rng.permutation(rows) for _ in range(1 + n // len(rows))])[:n]
-
-
-def _train_rows(table: Table, held: NDArray[np.bool_]) -> Ints:
-    return np.flatnonzero(~held) if not held.all() else np.arange(len(table.values))
 
 
 def _shares(pairs: Pairs, n: int) -> list[Pairs]:

@@ -29,6 +29,8 @@ Ints = NDArray[np.int64]
 LEVELS_LATER = 0.7
 Judge = Callable[[Values, Ints], Floats]
 """Encoded rows and targets to the probability of each row's target."""
+Broken = Callable[[Values, Values], NDArray[np.bool_]]
+"""Encoded rows and their queries to whether a row has what does not go together."""
 
 
 @dataclass(frozen=True)
@@ -161,8 +163,11 @@ def sparsify(
     levels: NDArray[np.bool_],
     undo_levels: float,
     rng: np.random.Generator,
+    broken: Broken | None = None,
 ) -> Batch:
     """The pairs with needless changes undone, one feature at a time, while the judge stays confident.
+
+    Where it is known what goes together, a change stays whose undoing would leave a row `broken`.
 
     A change is tried with a chance that grows from 0 at the greatest exponent to 1 at the least, linear in log p; a
     change of one of the `levels` with a chance of at least `undo_levels`. Numbers mostly come before levels.
@@ -184,6 +189,8 @@ def sparsify(
         at = feature[live]
         trial[np.arange(len(live)), at] = context.query[live, at]
         fine = judge(trial, context.target[live]) >= context.confidence[live]
+        if broken is not None:
+            fine[fine] = ~broken(trial[fine], context.query[live[fine]])
         done = live[fine]
         answers[done, at[fine]] = context.query[done, at[fine]]
         kept[done, at[fine]] = True

@@ -13,6 +13,7 @@ from torch import nn
 
 from dicoflex.coherence.bins import Bins
 from dicoflex.coherence.row_density import BLOCK, QUANTILES, RowDensity, factors_of
+from dicoflex.runtime.own_torch import own_numbers, with_gradients
 from dicoflex.runtime.threads import one_torch_thread
 from dicoflex.table.encoding import Values
 from dicoflex.table.schema import Schema
@@ -93,9 +94,8 @@ def _train(
     bins: Bins, order: Ints, cells: Ints, rng: np.random.Generator, seed: int
 ) -> dict[str, NDArray[np.float32]]:  # fmt: skip
     steps = int(np.clip(len(cells) // ROWS_PER_STEP, LEAST_STEPS, STEPS))
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        net = _Net(bins, order, cells).float()
+    with own_numbers(seed):
+        net = _Net(bins, order, cells)
     decayed = [net.told, net.inner, net.outer]
     plain = [net.start, net.inner_bias, net.outer_bias]
     groups: list[dict[str, Any]] = [{"params": decayed}, {"params": plain, "weight_decay": 0.0}]
@@ -103,7 +103,7 @@ def _train(
     plan = torch.optim.lr_scheduler.OneCycleLR(optimizer, RATE, total_steps=steps, pct_start=0.1)
     state = torch.from_numpy(np.ascontiguousarray(cells[:, order]))
     at = state + torch.from_numpy(bins.offset[:-1][order])
-    with one_torch_thread():
+    with one_torch_thread(), with_gradients():
         for index in _batches(len(cells), steps, rng):
             logits = net(at[index])
             wanted = state[index].T.reshape(-1)

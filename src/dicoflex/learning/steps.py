@@ -11,9 +11,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from dicoflex.coherence import Coherence
 from dicoflex.generators.base import Generator, Table
 from dicoflex.learning.black_box import BlackBox
 from dicoflex.learning.config import FitConfig, FitSettings
+from dicoflex.learning.few_labels import Judge
 from dicoflex.learning.pairs import Conditions, Pairs, Teacher, weighted
 from dicoflex.learning.training import History, TrainingSet, train
 from dicoflex.model import Confidence
@@ -26,7 +28,10 @@ HELD_OUT = 0.1
 
 @dataclass
 class Fitted:
-    """What both ways leave: a density, a stand-in, the confidences per class, and facts to report."""
+    """What both ways leave: a density, a stand-in, the confidences per class, and facts to report.
+
+    judge: what answers to held-out rows are shown to, where there is no black box and few rows.
+    """
 
     generator: Generator
     stand_in: StandIn
@@ -34,13 +39,15 @@ class Fitted:
     histories: list[History]
     held: NDArray[np.bool_]
     facts: dict[str, Any] = field(default_factory=dict)
+    judge: Judge | None = None
 
 
 @dataclass(frozen=True)
 class Task:
     """What both ways of fitting are given.
 
-    black_box: the classifier, where it can be asked; probabilities: what it says of the table's rows.
+    black_box: the classifier, where it can be asked; probabilities: what it says of the table's rows. coherence: what
+    goes together in the table, where answers are to be refined.
     """
 
     table: Table
@@ -51,6 +58,7 @@ class Task:
     progress: Progress
     black_box: BlackBox | None = None
     probabilities: NDArray[np.float64] | None = None
+    coherence: Coherence | None = None
 
     @property
     def config(self) -> FitConfig:

@@ -9,21 +9,25 @@ from __future__ import annotations
 __all__ = ["Asked", "Refined", "Wanted", "refine"]
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dicoflex.limits.limits import Limits
 from dicoflex.refinement.judges import Bounds, Judges
-from dicoflex.refinement.moves import refine_rows
+from dicoflex.refinement.moves import approach_rows, undo_rows
 from dicoflex.runtime.columns import Columns
+from dicoflex.runtime.randomness import row_keys
 from dicoflex.runtime.threads import in_threads
 from dicoflex.table.encoding import Encoding, Values
+from dicoflex.values import differ
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 SLICE = 16
+MOST_APART = 10.0
 
 
 @dataclass(frozen=True)
@@ -62,27 +66,26 @@ class Asked:
 
 
 def refine(
-    encoding: Encoding, judges: Judges, draws: Values, which: Ints, asked: Asked, *, variants: int = 1
+    encoding: Encoding, judges: Judges, draws: Values, which: Ints, asked: Asked, *, most: int | None = None
 ) -> Refined:
-    """The draws of the queries `which`, refined: up to `variants` rows of each, by different orders of undoing.
+    """The draws of the queries `which`, refined; of a query at most `most` rows, of different ways first.
 
     Rules between features are looked at afterwards: rows that break one are refined again with the features that rules
     name left as they were drawn.
     """
     d, limits = asked.query.shape[1], asked.limits
     bounds = Bounds.of(encoding, asked.frozen, limits, np.zeros(d, dtype=bool))
-    found, stands = _pass(judges, draws, which, asked, bounds, variants=variants)
+    found = _pass(judges, draws, which, asked, bounds, most)
     if limits is None or not limits.constraints.rules:
-        return found.take(stands)
-    broken = stands & _broken(limits, found, which, asked.query)
+        return found
+    broken = _broken(limits, found, which, asked.query)
     if not broken.any():
-        return found.take(stands)
+        return found
     touched = np.asarray(limits.clauses.touches.any(axis=0)) if len(limits.clauses) else np.ones(d, dtype=bool)
     again = np.unique(found.source[broken])
     bounds = Bounds.of(encoding, asked.frozen, limits, touched)
-    more, fine = _pass(judges, draws[again], which[again], asked, bounds, variants=variants)
-    more = replace(more, source=again[more.source]).take(fine)
-    both = Refined.join([found.take(stands & ~broken), more])
+    more = _pass(judges, draws[again], which[again], asked, bounds, most)
+    both = Refined.join([found.take(~broken), replace(more, source=again[more.source])])
     return both.take(~_broken(limits, both, which, asked.query))
 
 
@@ -91,17 +94,52 @@ def _broken(limits: Limits, found: Refined, which: Ints, query: Values) -> Bools
     return limits.broken(found.values, query[entry], entry)
 
 
-def _pass(
-    judges: Judges, draws: Values, which: Ints, asked: Asked, bounds: Bounds, *, variants: int
-) -> tuple[Refined, Bools]:
-    """Every draw refined in `variants` ways, and which of the rows stand."""
-    rows = np.repeat(draws, variants, axis=0)
+def _pass(judges: Judges, draws: Values, which: Ints, asked: Asked, bounds: Bounds, most: int | None) -> Refined:
+    """The rows that stand: first less what they don't need, then, the foremost of each query, as near as possible."""
+    rows, wanted = draws.copy(), asked.wanted.matrix()
     stands, scores = np.zeros(len(rows), dtype=bool), np.zeros((len(rows), 3))
-    matrix = asked.wanted.matrix()
 
-    def work(low: int, high: int) -> None:
-        refine_rows(low, high, rows, variants, asked.query, which, matrix, judges, bounds, stands, scores)
+    def undo(low: int, high: int) -> None:
+        undo_rows(low, high, rows, asked.query, which, wanted, judges, bounds, stands, scores)
 
-    in_threads(work, len(draws), least=SLICE, most=SLICE)
-    source = np.repeat(np.arange(len(draws)), variants)
-    return Refined(rows, source, scores[:, 0], scores[:, 1], scores[:, 2]), stands
+    in_threads(undo, len(rows), least=SLICE, most=SLICE)
+    source = np.flatnonzero(stands)
+    source = source[_foremost(rows[source], which[source], asked.query, judges.scale, most)]
+    rows, scores, entry = rows[source], scores[source], which[source]
+
+    def approach(low: int, high: int) -> None:
+        approach_rows(low, high, rows, asked.query, entry, wanted, judges, bounds, scores)
+
+    in_threads(approach, len(rows), least=SLICE, most=SLICE)
+    return Refined(rows, source, scores[:, 0], scores[:, 1], scores[:, 2])
+
+
+def _foremost(rows: Values, which: Ints, query: Values, scale: Floats, most: int | None) -> Ints:
+    """The positions of at most `most` rows per query: the nearest of each way, then each way's next, no row twice."""
+    if len(rows) == 0:
+        return np.zeros(0, dtype=np.int64)
+    own = query[which]
+    changed = differ(rows, own)
+    moved = np.minimum(np.abs(np.nan_to_num(rows - own, nan=1.0)) / scale, MOST_APART)
+    distance = np.where(changed, moved, 0.0).sum(axis=1)
+    way = row_keys(changed.astype(np.float64), 0)
+    key = row_keys(rows, 0)
+    kept = np.lexsort((key, distance, way, which))
+    kept = kept[_rank_within(key[kept], which[kept]) == 0]
+    rank = _rank_within(way[kept], which[kept])
+    order = np.lexsort((distance[kept], rank, which[kept]))
+    kept = kept[order]
+    if most is not None:
+        kept = kept[_rank_within(which[kept]) < most]
+    return np.sort(kept)
+
+
+def _rank_within(*columns: NDArray[Any]) -> Ints:
+    """Of rows that stand together where their columns are equal, each one's place among its like."""
+    n = len(columns[0])
+    new = np.zeros(n, dtype=bool)
+    new[:1] = True
+    for column in columns:
+        new[1:] |= column[1:] != column[:-1]
+    first = np.maximum.accumulate(np.where(new, np.arange(n), 0))
+    return np.arange(n) - first

@@ -15,7 +15,7 @@ from dicoflex.coherence.dependencies import Steps
 from dicoflex.coherence.row_density import Factors, whole
 from dicoflex.limits.limits import Limits
 from dicoflex.runtime.compiled import compiled
-from dicoflex.stand_in import Forest, Perceptron, StandIn
+from dicoflex.stand_in import Both, Forest, Perceptron, StandIn
 from dicoflex.stand_in.perceptron import BOUND
 from dicoflex.table.encoding import Encoding
 
@@ -58,9 +58,10 @@ class Trees(NamedTuple):
 
 
 class Judges(NamedTuple):
-    """A model's judges. is_net: which of the two stand-ins counts; the other is empty."""
+    """A model's judges. has_net, has_trees: which of the two stand-ins count; one that does not is empty."""
 
-    is_net: bool
+    has_net: bool
+    has_trees: bool
     net: Net
     trees: Trees
     pairs: Places
@@ -80,10 +81,13 @@ class Judges(NamedTuple):
     def of(cls, encoding: Encoding, stand_in: StandIn, coherence: Coherence) -> Judges:
         """The judges of a model with this encoding and this stand-in."""
         stops = coherence.stops
+        net = stand_in.net if isinstance(stand_in, Both) else stand_in if isinstance(stand_in, Perceptron) else None
+        trees = stand_in.trees if isinstance(stand_in, Both) else stand_in if isinstance(stand_in, Forest) else None
         return cls(
-            is_net=isinstance(stand_in, Perceptron),
-            net=_net(encoding, stand_in),
-            trees=_trees(stand_in),
+            has_net=net is not None,
+            has_trees=trees is not None,
+            net=_net(encoding, net),
+            trees=_trees(trees),
             pairs=coherence.pairs.bins.places,
             unseen=coherence.pairs.unseen,
             rows=coherence.density.bins.places,
@@ -99,9 +103,9 @@ class Judges(NamedTuple):
         )
 
 
-def _net(encoding: Encoding, stand_in: StandIn) -> Net:
+def _net(encoding: Encoding, net: Perceptron | None) -> Net:
     numbers = encoding.number_feature
-    layers = [a for layer in stand_in.layers for a in layer] if isinstance(stand_in, Perceptron) else _NO_LAYERS
+    layers = _NO_LAYERS if net is None else [a for layer in net.layers for a in layer]
     number_at, level_at, is_pair = encoding.places
     placed = numbers, encoding.mean[numbers], encoding.scale[numbers], encoding.code_feature
     return Net(*placed, number_at, level_at, is_pair, *layers)
@@ -110,9 +114,9 @@ def _net(encoding: Encoding, stand_in: StandIn) -> Net:
 _NO_LAYERS = [np.zeros((0, 0), np.float32), np.zeros(0, np.float32)] * 3
 
 
-def _trees(stand_in: StandIn) -> Trees:
-    if isinstance(stand_in, Forest):
-        return Trees(*(getattr(stand_in, name) for name in Trees._fields))
+def _trees(forest: Forest | None) -> Trees:
+    if forest is not None:
+        return Trees(*(getattr(forest, name) for name in Trees._fields))
     ints, reals, links = np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int32)
     return Trees(
         start=ints, feature=links, threshold=reals, missing_left=np.zeros(0, bool), left=links, right=links,
@@ -217,6 +221,8 @@ class Desk(NamedTuple):
     first: Weights
     second: Weights
     now: Floats  # the row's probability, log density and weakest factor
+    moves: Ints  # how often the row moved, and how often a change was undone
+    tried: Ints  # (d,): the number of moves when undoing a feature's change was last tried in vain
 
 
 @compiled()
@@ -230,6 +236,7 @@ def new_desk(d, judges):  # type: ignore[no-untyped-def]
         np.empty((d, n_hidden), dtype=np.float32), np.empty((d, n_hidden), dtype=np.float32), np.empty(d), np.empty(d),
         np.empty(n_head, dtype=np.float32), np.empty(n_state, dtype=np.float32),
         np.empty(len(judges.net.b0), dtype=np.float32), np.empty(len(judges.net.b1), dtype=np.float32), np.empty(3),
+        np.zeros(2, dtype=np.int64), np.full(d, -1, dtype=np.int64),
     )  # fmt: skip
 
 
@@ -242,9 +249,12 @@ def differ(a, b):  # type: ignore[no-untyped-def]
 @compiled()
 def sure_of(row, target, judges, desk):  # type: ignore[no-untyped-def]
     """The probability that the stand-in gives the target."""
-    if judges.is_net:
+    if not judges.has_trees:
         return _net_sure(row, target, judges.net, desk.first, desk.second)
-    return _trees_sure(row, target, judges.trees)
+    if not judges.has_net:
+        return _trees_sure(row, target, judges.trees)
+    both = _net_sure(row, target, judges.net, desk.first, desk.second) + _trees_sure(row, target, judges.trees)
+    return 0.5 * both
 
 
 @compiled(fastmath={"reassoc", "contract", "nsz", "arcp"}, error_model="numpy")

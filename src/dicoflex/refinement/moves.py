@@ -6,7 +6,7 @@ target the probability asked for, and its log density and weakest factor are not
 
 from __future__ import annotations
 
-__all__ = ["refine_rows"]
+__all__ = ["approach_rows", "undo_rows"]
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from dicoflex.refinement.judges import allowed, differ, new_desk, settle, sure_o
 from dicoflex.runtime.compiled import compiled
 
 HALVINGS = 8
-ROUNDS = 6
+ROUNDS = 4
 MENDS = 6
 TRIES = 4
 LEAST_GAIN = 0.25
@@ -62,6 +62,7 @@ def _attempt(row, query, at, wanted, judges, bounds, desk):  # type: ignore[no-u
     for j in range(d):
         row[j], desk.pair[j], desk.cell[j] = desk.trial[j], desk.pair_trial[j], desk.cell_trial[j]
     desk.now[0], desk.now[1], desk.now[2] = probability, density, desk.factor.min()
+    desk.moves[0] += 1
     return True
 
 
@@ -78,18 +79,22 @@ def _edit(row, query, j, value, steps, trial):  # type: ignore[no-untyped-def]
 
 @compiled()
 def _undo(row, query, order, at, wanted, judges, bounds, desk):  # type: ignore[no-untyped-def]
-    """Undo what can be, in `order`, until nothing can; returns whether something was."""
-    some, again = False, True
+    """Undo what can be, in `order`, until nothing can; what was tried in vain is tried again once the row moved."""
+    again = True
     while again:
         again = False
         for j in order:
             if judges.follower[j] or bounds.pinned[j] or not bounds.may_keep[at, j] or not differ(row[j], query[j]):
                 continue
+            if desk.tried[j] == desk.moves[0]:
+                continue
             if _edit(row, query, j, query[j], judges.steps, desk.trial) and _attempt(
                 row, query, at, wanted, judges, bounds, desk
             ):
-                again = some = True
-    return some
+                desk.moves[1] += 1
+                again = True
+            else:
+                desk.tried[j] = desk.moves[0]
 
 
 @compiled()
@@ -112,20 +117,17 @@ def _snap(j, value, origin, judges, bounds):  # type: ignore[no-untyped-def]
 
 @compiled()
 def _approach(row, query, j, at, wanted, judges, bounds, desk):  # type: ignore[no-untyped-def]
-    """Move number j towards the query by bisection; returns whether it moved."""
-    near, moved = query[j], False
+    """Move number j towards the query by bisection."""
+    near = query[j]
     for _ in range(HALVINGS):
         far = row[j]
         value = _snap(j, 0.5 * (near + far), far, judges, bounds)
         if not (min(near, far) < value < max(near, far)):
             break
-        if _edit(row, query, j, value, judges.steps, desk.trial) and _attempt(
+        if not _edit(row, query, j, value, judges.steps, desk.trial) or not _attempt(
             row, query, at, wanted, judges, bounds, desk
         ):
-            moved = True
-        else:
             near = value
-    return moved
 
 
 @compiled()
@@ -205,67 +207,72 @@ def _mend(row, query, at, wanted, judges, bounds, desk):  # type: ignore[no-unty
 
 
 @compiled()
-def _turns(row, query, variant, target, judges, desk):  # type: ignore[no-untyped-def]
-    """The order in which changes are tried: those that bring the least sureness first, or the largest first."""
+def _turns(row, query, target, judges, desk):  # type: ignore[no-untyped-def]
+    """The order in which changes are tried: those that bring the least sureness first."""
     d = len(row)
     rank = np.full(d, np.inf)
     for j in range(d):
-        if not differ(row[j], query[j]) or judges.follower[j]:
-            continue
-        if variant == 0:
+        if differ(row[j], query[j]) and not judges.follower[j]:
             _edit(row, query, j, query[j], judges.steps, desk.trial)
             rank[j] = -sure_of(desk.trial, target, judges, desk)
-        else:
-            apart = abs(row[j] - query[j]) / judges.scale[j] if judges.rows.number[j] else 1.0
-            rank[j] = -apart if not np.isnan(apart) else -1.0
     return np.argsort(rank)
 
 
 @compiled()
-def _minimise(row, query, order, at, wanted, judges, bounds, desk):  # type: ignore[no-untyped-def]
-    """Undo and bring nearer, until neither is possible."""
+def _approach_all(row, query, order, at, wanted, judges, bounds, desk):  # type: ignore[no-untyped-def]
+    """Bring numbers nearer and undo what can be then, as long as something is undone."""
     for _ in range(ROUNDS):
-        moved = _undo(row, query, order, at, wanted, judges, bounds, desk)
+        undone = desk.moves[1]
         for j in order:
             number = judges.rows.number[j] and not judges.follower[j] and not bounds.pinned[j]
             if number and differ(row[j], query[j]) and not np.isnan(row[j]) and not np.isnan(query[j]):
-                moved |= _approach(row, query, j, at, wanted, judges, bounds, desk)
-        if not moved:
+                _approach(row, query, j, at, wanted, judges, bounds, desk)
+        _undo(row, query, order, at, wanted, judges, bounds, desk)
+        if desk.moves[1] == undone:
             break
 
 
+@compiled()
+def _begin(row, query, target, judges, desk):  # type: ignore[no-untyped-def]
+    """Put a row on the desk."""
+    for j in range(len(row)):
+        desk.pair_query[j] = cell_of(j, query[j], judges.pairs)
+    desk.moves[:] = 0
+    desk.tried[:] = -1
+    settle(row, target, judges, desk)
+
+
 @compiled(nogil=True)
-def refine_rows(low, high, rows, variants, queries, which, wanted, judges, bounds, stands, scores):  # type: ignore[no-untyped-def]
-    """Rows low to high of the draws, `variants` of each, refined in place.
+def undo_rows(low, high, rows, queries, which, wanted, judges, bounds, stands, scores):  # type: ignore[no-untyped-def]
+    """Rows low to high made to stand where that is possible, and what they don't need undone, in place.
 
     wanted: per query (target, probability, log density, weakest factor). stands: which rows do; scores: their
     probability, log density and weakest factor (rows, 3).
     """
-    d = rows.shape[1]
-    desk = new_desk(d, judges)
-    begun = np.empty(d)
-    for draw in range(low, high):
-        at = which[draw]
+    desk = new_desk(rows.shape[1], judges)
+    for i in range(low, high):
+        at, row = which[i], rows[i]
+        query, want = queries[at], wanted[at]
+        fine = follow(row, query, judges.steps)
+        _begin(row, query, np.int64(want[0]), judges, desk)
+        stood = fine and desk.now[0] >= want[1] and desk.now[1] >= want[2] and desk.now[2] >= want[3]
+        stood = stood and allowed(row, query, at, judges.rows.number, bounds)
+        stood = stood and coherent(desk.pair, desk.pair_query, judges.pairs.offset, judges.unseen)
+        stands[i] = stood or (fine and _mend(row, query, at, want, judges, bounds, desk))
+        if stands[i]:
+            order = _turns(row, query, np.int64(want[0]), judges, desk)
+            _undo(row, query, order, at, want, judges, bounds, desk)
+            scores[i] = desk.now
+
+
+@compiled(nogil=True)
+def approach_rows(low, high, rows, queries, which, wanted, judges, bounds, scores):  # type: ignore[no-untyped-def]
+    """Rows low to high, which stand, brought as near to their queries as they stand, in place."""
+    desk = new_desk(rows.shape[1], judges)
+    for i in range(low, high):
+        at, row = which[i], rows[i]
         query, target = queries[at], np.int64(wanted[at, 0])
-        for j in range(d):
-            desk.pair_query[j] = cell_of(j, query[j], judges.pairs)
-        fine = True
-        for variant in range(variants):
-            i = draw * variants + variant
-            row = rows[i]
-            if variant == 0:
-                fine = follow(row, query, judges.steps)
-                settle(row, target, judges, desk)
-                stood = fine and desk.now[0] >= wanted[at, 1] and desk.now[1] >= wanted[at, 2]
-                stood = stood and desk.now[2] >= wanted[at, 3] and allowed(row, query, at, judges.rows.number, bounds)
-                stood = stood and coherent(desk.pair, desk.pair_query, judges.pairs.offset, judges.unseen)
-                fine = stood or (fine and _mend(row, query, at, wanted[at], judges, bounds, desk))
-                begun[:] = row
-            elif fine:
-                row[:] = begun
-                settle(row, target, judges, desk)
-            stands[i] = fine
-            if fine:
-                order = _turns(row, query, variant, target, judges, desk)
-                _minimise(row, query, order, at, wanted[at], judges, bounds, desk)
-                scores[i] = desk.now
+        _begin(row, query, target, judges, desk)
+        order = _turns(row, query, target, judges, desk)
+        _approach_all(row, query, order, at, wanted[at], judges, bounds, desk)
+        scores[i] = desk.now

@@ -1,12 +1,12 @@
 """A small copy of the black box, kept as plain arrays in the model file: the stand-in.
 
 Two kinds compete while learning: a multilayer perceptron and boosted trees. The one that agrees better with the black
-box on held-out rows is kept.
+box on held-out rows is kept; on few labels alone both are, and count together.
 """
 
 from __future__ import annotations
 
-__all__ = ["BLOCK", "Forest", "Perceptron", "StandIn", "restore"]
+__all__ = ["BLOCK", "Both", "Forest", "Perceptron", "StandIn", "restore"]
 
 from typing import Any, ClassVar, Protocol
 
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicoflex.errors import ModelFileError
+from dicoflex.stand_in.both import Both
 from dicoflex.stand_in.perceptron import Perceptron
 from dicoflex.stand_in.trees import Forest
 from dicoflex.table.encoding import Encoding, Values
@@ -21,7 +22,7 @@ from dicoflex.table.encoding import Encoding, Values
 BLOCK = 256
 Floats = NDArray[np.float64]
 Arrays = dict[str, NDArray[Any]]
-KINDS: dict[str, Any] = {Perceptron.kind: Perceptron, Forest.kind: Forest}
+KINDS: dict[str, Any] = {kind.kind: kind for kind in (Perceptron, Forest, Both)}
 
 
 class StandIn(Protocol):

@@ -43,6 +43,12 @@ class Perceptron:
         in_threads(work, -(-len(values) // each), least=max(1, THREADED // each))
         return out
 
+    def cooled(self, temperature: float) -> Perceptron:
+        """The same perceptron with its scores divided: less sure of itself above a temperature of 1."""
+        *inner, (weight, bias) = self.layers
+        by = np.float32(temperature)
+        return Perceptron(self.encoding, [*inner, (weight / by, bias / by)])
+
     def arrays(self) -> Arrays:
         """Weights and biases by layer."""
         return {

@@ -1,0 +1,71 @@
+"""A stand-in from labels alone: few rows make it too sure of itself, so it is cross-fitted and its sureness corrected.
+
+Stand-ins that each leave out a part of the rows say how sure one may be of rows that it has not seen. A temperature t
+that makes those held-out labels likeliest divides the scores of the stand-in that has seen all rows:
+
+    t = argmin_t  - sum_i log softmax(s_{-i}(x_i) / t)[y_i],    p(y | x) = softmax(s(x) / t)[y]
+
+(Guo and others 2017, with cross-fitted scores). The parts' mean is the judge of answers to held-out rows.
+"""
+
+from __future__ import annotations
+
+__all__ = ["FEW_ROWS", "Judge", "learn_few"]
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dicoflex.learning.stand_in import learn_perceptron, learn_trees
+from dicoflex.stand_in import BLOCK, Both, StandIn
+from dicoflex.table.encoding import Encoding, Values
+
+Floats = NDArray[np.float64]
+Judge = Callable[[Values], Floats]
+"""Encoded rows to the probabilities of the classes (n, classes)."""
+FEW_ROWS = 2000
+PARTS = 5
+TEMPERATURES = np.geomspace(1.0, 8.0, 25)
+LEAST = 1e-9
+
+
+def learn_few(encoding: Encoding, values: Values, labels: NDArray[np.int64], n_classes: int, *, seed: int) -> tuple[
+    StandIn, float, Judge
+]:  # fmt: skip
+    """The corrected stand-in, the share of labels that parts named right without having seen them, and their mean."""
+    hard = np.eye(n_classes)[labels]
+    parts, said = _cross_fitted(encoding, values, hard, seed)
+    net, trees = learn_perceptron(encoding, values, hard, seed), learn_trees(encoding, values, hard, seed)
+    agreement = float(np.mean(said.argmax(axis=1) == labels))
+
+    def mean(rows: Values) -> Floats:
+        total: Floats = np.mean([part.probabilities(rows, each=BLOCK) for part in parts], axis=0)
+        return total
+
+    return Both(net.cooled(_temperature(said, labels)), trees), agreement, mean
+
+
+def _cross_fitted(encoding: Encoding, values: Values, hard: Floats, seed: int) -> tuple[list[StandIn], Floats]:
+    """A stand-in per part left out, and what each says of the rows that it has not seen."""
+    part_of = np.random.default_rng(seed).permutation(len(values)) % PARTS
+    said, parts = np.full(hard.shape, 1.0 / hard.shape[1]), list[StandIn]()
+    for part in range(PARTS):
+        out = part_of == part
+        if out.all() or not out.any():
+            continue
+        net = learn_perceptron(encoding, values[~out], hard[~out], seed + 1 + part)
+        said[out] = net.probabilities(values[out], each=BLOCK)
+        parts.append(Both(net, learn_trees(encoding, values[~out], hard[~out], seed + 1 + part)))
+    return parts, said
+
+
+def _temperature(said: Floats, labels: NDArray[np.int64]) -> float:
+    """What the log probabilities are to be divided by, so that the labels are likeliest."""
+    scores = np.log(np.maximum(said, LEAST))
+    losses = []
+    for temperature in TEMPERATURES:
+        warm = scores / temperature
+        mine = warm[np.arange(len(labels)), labels]
+        losses.append(float(np.sum(np.log(np.exp(warm).sum(axis=1)) - mine)))
+    return float(TEMPERATURES[int(np.argmin(losses))])

@@ -1,0 +1,51 @@
+"""Two opinions at once: the mean of a perceptron and of boosted trees, which differ where few rows leave it open."""
+
+from __future__ import annotations
+
+__all__ = ["Both"]
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dicoflex.model_file.taking import Arrays, refuse_others
+from dicoflex.stand_in.perceptron import Perceptron
+from dicoflex.stand_in.trees import Forest
+from dicoflex.table.encoding import Encoding, Values
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Both:
+    """A perceptron and trees that saw the same rows; sure only where both are."""
+
+    kind: ClassVar[str] = "both"
+    net: Perceptron
+    trees: Forest
+
+    def probabilities(self, values: Values, *, each: int = 1) -> Floats:
+        """The mean of the two."""
+        both: Floats = np.add(self.net.probabilities(values, each=each), self.trees.probabilities(values, each=each))
+        return 0.5 * both
+
+    def arrays(self) -> Arrays:
+        """The arrays of both, by name."""
+        return {f"net.{k}": a for k, a in self.net.arrays().items()} | {
+            f"trees.{k}": a for k, a in self.trees.arrays().items()
+        }
+
+    @classmethod
+    def from_arrays(cls, encoding: Encoding, n_classes: int, arrays: Arrays) -> Both:
+        """The two with these arrays; those that don't fit are refused."""
+        parts = {
+            kind: {k.removeprefix(f"{kind}."): a for k, a in arrays.items() if k.startswith(f"{kind}.")}
+            for kind in ("net", "trees")
+        }
+        refuse_others(arrays, [f"{kind}.{k}" for kind, own in parts.items() for k in own])
+        return cls(
+            Perceptron.from_arrays(encoding, n_classes, parts["net"]),
+            Forest.from_arrays(encoding, n_classes, parts["trees"]),
+        )
