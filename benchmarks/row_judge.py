@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
 
+from dicoflex.runtime.threads import one_openmp_thread
 from dicoflex.table.encoding import Encoding, Values
 from dicoflex.table.schema import Schema
 
@@ -42,14 +43,16 @@ class RowJudge:
         self.edges = [_edges(values[:, j]) if number else None for j, number in enumerate(is_number)]
         codes = self._codes(values)
         levels = sum(not number for number in is_number)
-        self.conditionals = [_Conditional.of(codes[:, :k], codes[:, k], min(k, levels)) for k in range(len(schema))]
+        with one_openmp_thread():
+            self.conditionals = [_Conditional.of(codes[:, :k], codes[:, k], min(k, levels)) for k in range(len(schema))]
 
     def log_density(self, frame: pd.DataFrame) -> Floats:
         """The log density of each row."""
         codes, back = np.unique(self._codes(self.encoding.encode(frame)), axis=0, return_inverse=True)
         total = np.zeros(len(codes))
-        for k, conditional in enumerate(self.conditionals):
-            total += conditional.log_chance(codes[:, :k], codes[:, k])
+        with one_openmp_thread():
+            for k, conditional in enumerate(self.conditionals):
+                total += conditional.log_chance(codes[:, :k], codes[:, k])
         return total[back.ravel()]
 
     def _codes(self, values: Values) -> Codes:

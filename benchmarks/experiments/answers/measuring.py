@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["ANSWERS", "ENOUGH", "EXPLAIN", "METHODS", "ONE", "SEEDS", "SHORT", "TABLES", "cells", "measure"]
+__all__ = ["ANSWERS", "ASKED", "EXPLAIN", "METHODS", "ONE", "SEEDS", "SHORT", "TABLES", "Standard", "cells", "measure"]
 
 import time
 from collections.abc import Callable
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from benchmarks.baselines import BASELINES
 from benchmarks.baselines.base import Answers
 from benchmarks.cells import QUICK, Cell, Size
+from benchmarks.experiments.answers import certified, dependencies
 from benchmarks.methods import fit, model_file
 from benchmarks.options import Options
 from benchmarks.tables import GERMAN, MAIN
@@ -34,8 +35,9 @@ EXPLAIN: dict[str, dict[str, Any]] = {
 }
 # Methods that answer query by query, for seconds each: they get the first few queries.
 SLOW = ("dice-random", "dice-genetic", "dice-kdtree")
-METHODS = (*EXPLAIN, "oracle", *SLOW, "cchvae", "tabcf")
-ONE = tuple(name for name in METHODS if name in BASELINES and not BASELINES[name].many)
+ASKED = (*EXPLAIN, "oracle", *SLOW, "cchvae", "tabcf")
+ONE = tuple(name for name in ASKED if name in BASELINES and not BASELINES[name].many)
+METHODS = (*ASKED, certified.NAME, *dependencies.METHODS)
 QUICK_METHODS = ("explain (p=2.0)", "explain, unrefined (p=2.0)", "oracle")
 SETTINGS: dict[str, Any] = {"coherence": True}
 TABLES = (*MAIN, GERMAN)
@@ -50,20 +52,30 @@ REAL_ROWS, FLOOR_ROWS, LOF_ROWS = 6000, 3000, 2000
 
 
 def cells(options: Options) -> list[Cell]:
-    """Table by table and seed by seed, so that black box, judge and local densities are made once for all methods."""
-    tables = options.pick_tables(TABLES, quick=TABLES[:1])
-    methods = options.pick_methods(METHODS, quick=QUICK_METHODS)
+    """Table by table and seed by seed, so that black box, judge and local densities are made once for all methods.
+
+    What is promised of all answers is counted after them, with the first seed.
+    """
+    tables, seeds = options.pick_tables(TABLES, quick=TABLES[:1]), options.pick_seeds(SEEDS)
+    methods = options.pick_methods(METHODS, quick=(*QUICK_METHODS, certified.NAME, *dependencies.METHODS))
     size = options.size(FULL, QUICK)
-    return [
+    asked = [
         Cell("answers", name, method, seed, size)
         for name in tables
-        for seed in options.pick_seeds(SEEDS)
+        for seed in seeds
         for method in methods
+        if method in ASKED
     ]
+    counted = [*certified.cells(options, seed=seeds[0]), *dependencies.cells(options, seed=seeds[0])]
+    return [*asked, *(cell for cell in counted if cell.method in methods)]
 
 
 def measure(cell: Cell, models: Path) -> dict[str, Any]:
     """All figures of a cell."""
+    if cell.method == certified.NAME:
+        return certified.measure(cell, SETTINGS)
+    if cell.method in dependencies.METHODS:
+        return dependencies.measure(cell, models, SETTINGS)
     task = prepare(cell)
     found, facts = _explained(cell, task, models) if cell.method in EXPLAIN else _answered(cell, task, models)
     queries = task.queries.head(len(found.done))[found.done]

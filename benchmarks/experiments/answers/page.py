@@ -10,8 +10,9 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from benchmarks.cells import Result, measured
+from benchmarks.experiments.answers import certified, dependencies
 from benchmarks.experiments.answers.bars import JUDGED, bar, misses
-from benchmarks.experiments.answers.measuring import ANSWERS, METHODS, ONE, SEEDS, SHORT, TABLES
+from benchmarks.experiments.answers.measuring import ANSWERS, ASKED, ONE, SEEDS, SHORT, TABLES
 from benchmarks.pages import NONE, Score, head, joined, number, table
 
 TITLE = "Answers that a person would accept"
@@ -63,6 +64,7 @@ COLUMNS: list[tuple[str, Show]] = [
     ("fit, s", lambda r: number(r["fit_seconds"], 0)),
     ("file, MB", lambda r: number(r["file_mb"], 2)),
 ]
+SURE = 0.95
 # What one answer per query has none of.
 OF_SEVERAL = ("5 answers", "routes")
 OF_REAL = {"unseen": 3, "rare": 3, "log LOF": 2}
@@ -71,8 +73,12 @@ OF_REAL = {"unseen": 3, "rare": 3, "log LOF": 2}
 def page(results: Sequence[Result], command: str) -> str:
     """The bars, then a table of all methods for each table of data, seeds side by side."""
     lines = [head(TITLE, TEXT, results, command, budget=False)]
-    found = sorted(measured(results), key=lambda r: (METHODS.index(r.cell.method), r.cell.seed))
+    every = measured(results)
+    asked = [r for r in every if r.cell.method in ASKED]
+    found = sorted(asked, key=lambda r: (ASKED.index(r.cell.method), r.cell.seed))
     lines += _bars(found)
+    lines += _certified([r for r in every if r.cell.method == certified.NAME])
+    lines += _dependencies([r for r in every if r.cell.method in dependencies.METHODS])
     for name in TABLES:
         mine = [r for r in found if r.cell.table == name]
         if mine:
@@ -115,6 +121,54 @@ def _against(score: Score, results: Sequence[Result], name: str) -> str:
 def _judged(score: Score, found: float | None, wanted: float | None) -> str:
     shown = number(found, 3)
     return f"**{shown}**" if misses(score, found, wanted) else shown
+
+
+# -- what is promised -------------------------------------------------------------------------------------------------
+
+
+def _certified(results: Sequence[Result]) -> list[str]:
+    """By sort of question and target: in how many refits the certified rate held."""
+    if not results:
+        return []
+    cell = results[0].cell
+    text = (
+        f"{len(results)} refits on {cell.table}, each with a black box, a model of a few steps and {cell.size.rows:,} "
+        f"training rows of its own; {cell.size.queries} fresh queries per class. Of the answers, at least the share "
+        f"that `valid_at_least` tells should be valid, in {SURE:.0%} of the refits; where it is not, it is **bold**."
+    )
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for rate in (rate for r in results for rate in r.figures["rates"]):
+        groups.setdefault((rate["sort"], rate["target"]), []).append(rate)
+    header = ["question", "target", "refits", "rate held in", "certified, mean", "valid, mean", "most that lacked"]
+    rows = [[sort, target, *_held(rates)] for (sort, target), rates in groups.items()]
+    return ["\n## The certified rate\n", f"\n{text}\n", table(header, rows)]
+
+
+def _held(rates: Sequence[dict[str, Any]]) -> list[str]:
+    gaps = [rate["certified"] - rate["valid"] for rate in rates]
+    held = sum(gap <= 0 for gap in gaps)
+    shown = f"{held}" if held >= SURE * len(gaps) else f"**{held}**"
+    means = [sum(rate[name] for rate in rates) / len(rates) for name in ("certified", "valid")]
+    return [str(len(rates)), shown, *(number(mean, 4) for mean in means), number(max(0.0, *gaps, 0.0), 4)]
+
+
+def _dependencies(results: Sequence[Result]) -> list[str]:
+    """By generator: how many answers break what holds in all training rows."""
+    if not results:
+        return []
+    text = "What follows from others in every training row, and answers in which it does not; no other table has such."
+    header = ["table", "generator", "dependencies", "answers", "broken"]
+    rows = [
+        [
+            r.cell.table,
+            dependencies.METHODS[r.cell.method],
+            "; ".join(r.figures["dependencies"]) or "none",
+            f"{r.figures['answers']:,}",
+            str(r.figures["broken"]) if r.figures["broken"] == 0 else f"**{r.figures['broken']}**",
+        ]
+        for r in results
+    ]
+    return ["\n## Dependencies\n", f"\n{text}\n", table(header, rows)]
 
 
 # -- all methods ------------------------------------------------------------------------------------------------------
