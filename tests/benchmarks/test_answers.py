@@ -207,7 +207,7 @@ def test_the_page_marks_misses_and_puts_seeds_side_by_side(stored: Any) -> None:
     text = answers.page(results, "dicoflex bench answers")
     assert "| rare ↓ | **0.200** / 0.050 (0.1) |" in text
     assert "| L1 ↓ | 0.000 / 9.000 |" in text
-    assert "17 of 18 are met" in text
+    assert "19 of 20 are met" in text
 
 
 def test_what_is_asked_of_explain_differs_by_method() -> None:

@@ -109,6 +109,7 @@ def _explained(cell: Cell, task: Task, models: Path) -> tuple[Answers, dict[str,
         "fit_seconds": model.report_["seconds"],
         "file_mb": path.stat().st_size / 1e6,
         "asked": _confidence(model),
+        "incoherent": _incoherent(model, task),
     }
 
 
@@ -123,6 +124,12 @@ def _answered(cell: Cell, task: Task, models: Path) -> tuple[Answers, dict[str, 
 def _confidence(model: DiCoFlex) -> dict[Any, float]:
     """The confidence that the model asks for by default, by target."""
     return dict(zip(model.classes_.tolist(), model.model_.confidence.default.tolist(), strict=True))
+
+
+def _incoherent(model: DiCoFlex, task: Task) -> float | None:
+    """The share of real test rows that the model would call incoherent."""
+    known = model.model_.coherence
+    return None if known is None else _mean(known.pairs.broken(model.model_.encoding.encode(task.data.X_test)))
 
 
 def _usual(task: Task) -> dict[Any, float]:
