@@ -41,6 +41,7 @@ Show = Callable[[dict[str, Any]], str]
 
 
 def _plain(name: str, digits: int) -> Show:
+    """Shows one figure as it is."""
     return lambda figures: number(figures[name], digits)
 
 
@@ -60,7 +61,7 @@ COLUMNS: list[tuple[str, Show]] = [
     ("shift", lambda r: f"{number(r['shift_total'], 2)}, {number(r['shift_largest'], 2)}"),
     ("routes", _plain("routes", 2)),
     ("log LOF", _plain("lof", 2)),
-    ("ms per query", lambda r: f"{r['ms']:.3g}"),
+    ("ms per query", lambda r: f"{r['ms']:,.0f}" if r["ms"] >= 10 else f"{r['ms']:.1f}"),
     ("fit, s", lambda r: number(r["fit_seconds"], 0)),
     ("file, MB", lambda r: number(r["file_mb"], 2)),
 ]
