@@ -32,7 +32,7 @@ def task() -> Task:
 
 
 def test_refined_answers_are_more_acceptable_than_draws(stored: Any) -> None:
-    refined, drawn, nearest = (result.figures for result in stored("answers")[:3])
+    refined, drawn, nearest, sure = (result.figures for result in stored("answers")[:4])
     for name in ("needless", "reducible", "closer", "unseen", "rare", "l1", "shift_total"):
         assert refined[name] < drawn[name]
     assert refined["validity"] > 0.9
@@ -40,12 +40,14 @@ def test_refined_answers_are_more_acceptable_than_draws(stored: Any) -> None:
     assert nearest["answers"] == 12 * 10
     assert nearest["validity"] == nearest["enough"] == 1.0
     assert nearest["unseen"] == nearest["none"] == 0.0
+    assert sure["validity"] == sure["sure"] == 1.0 > nearest["sure"]
+    assert sure["needless"] > nearest["needless"]
     assert refined["file_mb"] == drawn["file_mb"] > 0
     assert refined["fit_seconds"] == drawn["fit_seconds"]
 
 
 def test_figures_are_shares_of_what_they_say(stored: Any) -> None:
-    for result in stored("answers")[:3]:
+    for result in stored("answers")[:4]:
         found = result.figures
         assert 0 <= found["needless"] <= found["reducible"] <= 1
         assert 0.1 <= found["routes"] <= 1
@@ -54,14 +56,14 @@ def test_figures_are_shares_of_what_they_say(stored: Any) -> None:
 
 
 def test_all_methods_are_held_to_the_same_confidence(stored: Any) -> None:
-    asked = [result.figures["asked"] for result in stored("answers")[:3]]
-    assert asked[0] == asked[1] == asked[2]
+    asked = [result.figures["asked"] for result in stored("answers")[:4]]
+    assert asked[0] == asked[1] == asked[2] == asked[3]
     assert all(0.5 <= sure <= 0.7 for sure in asked[0].values())
 
 
 def test_the_page_has_bars_and_a_row_for_each_method(page: Any) -> None:
     text = page("answers")
-    assert text.count("\n|") == (2 + len(JUDGED)) + (2 + 3 * 2) + (2 + 3 + 1)
+    assert text.count("\n|") == (2 + len(JUDGED)) + (2 + 3 * 2) + (2 + 4 + 1)
     assert "\n| real test rows | –" in text
     assert f"of {len(JUDGED)} are met" in text
 
@@ -218,13 +220,11 @@ def test_what_is_asked_of_explain_differs_by_method() -> None:
 
 
 def test_refits_tell_rates_by_question_and_target(stored: Any) -> None:
-    results = [result for result in stored("answers") if result.cell.method == certified.NAME]
-    assert [result.cell.setting("refit") for result in results] == [0, 1]
-    for result in results:
-        rates = result.figures["rates"]
-        assert [rate["sort"] for rate in rates] == ["free", "free", "few", "few", "frozen", "frozen"]
-        assert all(0 <= rate["certified"] <= 1 and 0 <= rate["valid"] <= 1 for rate in rates)
-        assert all(0 < rate["answers"] <= 10 * certified.ANSWERS for rate in rates)
+    (result,) = (result for result in stored("answers") if result.cell.method == certified.NAME)
+    rates = result.figures["rates"]
+    assert [rate["sort"] for rate in rates] == ["free", "free", "few", "few", "frozen", "frozen"]
+    assert all(0 <= rate["certified"] <= 1 and 0 <= rate["valid"] <= 1 for rate in rates)
+    assert all(0 < rate["answers"] <= 10 * certified.ANSWERS for rate in rates)
 
 
 def test_a_rate_that_does_not_hold_is_bold() -> None:

@@ -18,7 +18,7 @@ from dicoflex import Counterfactuals, DiCoFlex
 from dicoflex.datasets import Dataset
 
 NAME = "certified rate"
-REFITS, QUICK_REFITS = 100, 2
+REFITS, QUICK_REFITS = 100, 1
 FULL = Size(rows=3000, learning=None)
 QUICK = Size(rows=1500, queries=10, learning=None, quick=True)
 ANSWERS = 10

@@ -17,12 +17,12 @@ from benchmarks.pages import NONE, Score, head, joined, number, table
 
 TITLE = "Answers that a person would accept"
 TEXT = f"""\
-For every table and seed: a black box is trained, 100 test rows per predicted class are the queries, and `explain(n={ANSWERS})`
-answers for the other class, at the default confidence and without asking the black box. `unrefined` is
-`explain(refine=False)`: draws as they come. Beside it the {ANSWERS} nearest training rows of the target class (`oracle`),
-DiCE (20 queries each, its step that undoes changes of numbers included), C-CHVAE, and TABCF, which gives one answer.
-Settings were chosen on other seeds than {joined([str(seed) for seed in SEEDS])}. Figures are of all answers, judged by the
-black box:
+For every table and seed: a black box is trained, 100 test rows per predicted class are the queries, and
+`explain(n={ANSWERS})` answers for the other class, at the default confidence and without asking the black box. `unrefined`
+is `explain(refine=False)`: draws as they come. Beside it the {ANSWERS} nearest training rows of the target class (`oracle`),
+the nearest of those that the black box is as sure of as is asked for (`oracle, sure`), DiCE (20 queries each, its step that
+undoes changes of numbers included), C-CHVAE, and TABCF, which gives one answer. Settings were chosen on other seeds than
+{joined([str(seed) for seed in SEEDS])}. Figures are of all answers, judged by the black box:
 
 - *needless*: the share of changes that, undone alone, leave a row that still gets the target, surer by .05 than was asked
   for, and that has no unseen pair and is not rare; *reducible*: answers with at least one such change; *closer*: the share
