@@ -24,8 +24,8 @@ from dicoflex.generators import GENERATORS
 METHODS = {f"dependencies, {name}": name for name in GENERATORS}
 # With both exponents and ten answers each, more than 100,000.
 FULL = Size(queries=4000, learning=None)
-# The paper's flows would take hours to learn well, and need not: what is counted is what answers may not do.
-SHORT = replace(FULL, rows=5000, learning=60.0)
+# The others would take hours to learn well and to answer as much, and need not: counted is what answers may not do.
+SHORT = replace(FULL, rows=5000, queries=100, learning=60.0)
 ANSWERS = 10
 EXPONENTS = (2.0, 0.01)
 TOLERANCE = 1e-6
