@@ -15,13 +15,13 @@ import torch
 
 from benchmarks import summary
 from benchmarks.cells import Result, run
-from benchmarks.experiments import ablation, quality
+from benchmarks.experiments import ablation, answers, quality
 from benchmarks.experiments.speed.measuring import PARTS
 from benchmarks.methods import METHODS
 from benchmarks.options import Options
 from benchmarks.pages import Finding, foot
 from benchmarks.registry import EXPERIMENTS, PAPER
-from benchmarks.tables import MAIN
+from benchmarks.tables import GERMAN, MAIN
 from dicoflex.errors import UserError, named
 from dicoflex.runtime.whole_files import replacing, write_text
 
@@ -32,7 +32,11 @@ ALL = "all"
 SUMMARY = "paper"
 DPI = 130
 # What --tables, --methods and --parts may name.
-KNOWN = {"table": MAIN, "method": (*METHODS, *ablation.METHODS, *quality.METHODS), "part": tuple(PARTS)}
+KNOWN = {
+    "table": (*MAIN, GERMAN),
+    "method": tuple(dict.fromkeys((*METHODS, *ablation.METHODS, *quality.METHODS, *answers.METHODS))),
+    "part": tuple(PARTS),
+}
 # Options of one experiment alone.
 SPECIAL = {"rows": "scale", "parts": "speed", "repeats": "speed", "calls": "speed"}
 

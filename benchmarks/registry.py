@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from benchmarks.cells import Cell, Result
 from benchmarks.experiments import (
     ablation,
+    answers,
     comparison,
     constraints,
     deviation,
@@ -72,6 +73,7 @@ PAPER: dict[str, PaperExperiment] = {
 EXPERIMENTS: dict[str, Experiment] = {
     **PAPER,
     "quality": quality,
+    "answers": answers,
     "constraints": constraints,
     "speed": speed,
     "scale": scale,

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from benchmarks.baselines.base import Answers, Now, Problem
 from benchmarks.black_boxes import BLACK_BOXES
 from benchmarks.cells import Cell, Size
+from benchmarks.row_judge import RowJudge
 from benchmarks.tables import TWO_MOONS
 from dicoflex import datasets, metrics
 from dicoflex.datasets import Dataset
@@ -48,6 +49,16 @@ class Task:
         return metrics.Reference(self.data.X_train, self.data.schema)
 
     @cached_property
+    def pairs(self) -> metrics.KnownPairs:
+        """Which values go together in some training row."""
+        return metrics.KnownPairs(self.data.X_train, self.data.schema)
+
+    @cached_property
+    def judge(self) -> RowJudge:
+        """How likely rows are, by a density that no method learns from."""
+        return RowJudge(self.data.X_train, self.data.schema)
+
+    @cached_property
     def problem(self) -> Problem:
         """The task as baselines see it."""
         return Problem.of(self.black_box, self.data.X_train, self.data.schema, now=self.now)
@@ -61,6 +72,13 @@ class Task:
         if len(frame) == 0:
             return np.zeros(0, dtype=bool)
         return np.asarray(self.black_box.predict(frame) == self.targets_of(frame))
+
+    def sureness(self, frame: pd.DataFrame) -> NDArray[np.float64]:
+        """For each answer, the black box's probability of the target."""
+        if len(frame) == 0:
+            return np.zeros(0)
+        table, classes = self.black_box.predict_proba(frame), self.black_box.classes_.tolist()
+        return metrics.target_probability(table, classes, self.targets_of(frame))
 
     def validity(self, frame: pd.DataFrame) -> float:
         """The share of answers to which the black box gives the target."""

@@ -12,26 +12,37 @@ paper where it gives them; a departure is marked where it stands.
 from __future__ import annotations
 
 __all__ = [
+    "KnownPairs",
     "LogLof",
+    "RareFloor",
     "Reference",
     "broken",
     "by_query",
     "changed",
+    "closer",
     "copies",
     "epsilon_sparsity",
     "gower",
+    "halvable",
     "hypervolume",
     "impossible",
     "mean_pairwise_gower",
+    "needless",
     "number_scale",
     "pairwise_extremes",
+    "percentile_shift",
     "proximity",
+    "rare",
+    "reducible",
+    "routes",
     "row_measures",
     "score",
     "share_categories_changed",
     "share_numbers_changed",
     "share_of_copies",
     "target_probability",
+    "undoable",
+    "unseen",
     "validity",
     "violations",
 ]
@@ -40,6 +51,7 @@ from dicoflex.metrics.changes import (
     changed,
     epsilon_sparsity,
     number_scale,
+    percentile_shift,
     proximity,
     share_categories_changed,
     share_numbers_changed,
@@ -53,6 +65,8 @@ from dicoflex.metrics.conditions import (
     validity,
     violations,
 )
-from dicoflex.metrics.diversity import gower, hypervolume, mean_pairwise_gower, pairwise_extremes
-from dicoflex.metrics.plausibility import LogLof
+from dicoflex.metrics.diversity import gower, hypervolume, mean_pairwise_gower, pairwise_extremes, routes
+from dicoflex.metrics.minimality import closer, halvable, needless, reducible, undoable
+from dicoflex.metrics.pairs import KnownPairs, unseen
+from dicoflex.metrics.plausibility import LogLof, RareFloor, rare
 from dicoflex.metrics.scores import Reference, by_query, row_measures, score

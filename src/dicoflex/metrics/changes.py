@@ -9,6 +9,7 @@ __all__ = [
     "moved",
     "number_features",
     "number_scale",
+    "percentile_shift",
     "proximity",
     "share_categories_changed",
     "share_numbers_changed",
@@ -118,6 +119,35 @@ def proximity(
     moves = np.nan_to_num((after - mean) / std) - np.nan_to_num((before - mean) / std)
     distances = {"euclidean": np.sqrt((moves**2).sum(axis=1)), "l1": np.abs(moves).sum(axis=1)}
     return pd.DataFrame(distances, index=counterfactuals.index)
+
+
+def percentile_shift(
+    queries: pd.DataFrame, counterfactuals: pd.DataFrame, schema: Schema, train: pd.DataFrame
+) -> pd.DataFrame:
+    """How many people each counterfactual overtakes: columns `total` and `largest`, indexed as the counterfactuals.
+
+    With F_j(v) = the share of training rows whose number j is at most v: total = sum_j |F_j(x'_j) - F_j(x_j)|, largest
+    = max_j of the same. A number that became missing, or was, shifts by 1.
+
+    >>> train = pd.DataFrame({"age": [20, 30, 40, 50], "rooms": [1, 1, 1, 9]})
+    >>> cfs = pd.DataFrame({"age": [40], "rooms": [9]}, index=pd.MultiIndex.from_tuples([(0, 0)], names=["row", "cf"]))
+    >>> percentile_shift(train.head(1), cfs, Schema.infer(train), train).iloc[0].to_dict()
+    {'total': 0.75, 'largest': 0.5}
+    """
+    numbers = number_features(schema)
+    check_columns([f.name for f in numbers], train)
+    before, after = number_pairs(queries, counterfactuals, numbers)
+    shifts = np.zeros(before.shape)
+    for j, feature in enumerate(numbers):
+        values = reals(train[feature.name])
+        known = np.sort(values[~np.isnan(values)])
+        ranks = [np.searchsorted(known, side[:, j], side="right") for side in (before, after)]
+        shifts[:, j] = np.abs(ranks[1] - ranks[0]) / max(len(known), 1)
+    absent = np.isnan(before) | np.isnan(after)
+    shifts = np.where(absent, np.isnan(before) != np.isnan(after), shifts)
+    return pd.DataFrame(
+        {"total": shifts.sum(axis=1), "largest": shifts.max(axis=1, initial=0.0)}, index=counterfactuals.index
+    )
 
 
 def number_features(schema: Schema) -> list[Feature]:

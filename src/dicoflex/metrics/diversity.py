@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["gower", "hypervolume", "mean_pairwise_gower", "pairwise_extremes"]
+__all__ = ["gower", "hypervolume", "mean_pairwise_gower", "pairwise_extremes", "routes"]
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import pdist
 
 from dicoflex.errors import UserError
-from dicoflex.metrics.changes import number_features
+from dicoflex.metrics.changes import changed, number_features
 from dicoflex.metrics.frames import (
     Codes,
     Reals,
@@ -76,6 +76,23 @@ def pairwise_extremes(counterfactuals: pd.DataFrame, schema: Schema) -> pd.DataF
         found[label] = (gaps.min(), gaps.max())
     index = pd.Index(list(found), name="row", tupleize_cols=False)
     return pd.DataFrame(list(found.values()), index=index, columns=["minimum", "maximum"], dtype=float)
+
+
+def routes(queries: pd.DataFrame, counterfactuals: pd.DataFrame, schema: Schema) -> float:
+    """How many different ways the answers to one query go: different sets of changed features per answer.
+
+    With C_i = {j: x'_ij ≠ x_ij}: the mean over queries with answers of |{C_i}| / n, for the query's n answers. It is 1
+    if each changes other features, 1 / n if all change the same ones by other amounts.
+
+    >>> queries = pd.DataFrame({"age": [30], "job": ["cook"]})
+    >>> index = pd.MultiIndex.from_product([[0], range(4)], names=["row", "cf"])
+    >>> cfs = pd.DataFrame({"age": [40, 45, 50, 40], "job": ["cook", "cook", "cook", "nurse"]}, index=index)
+    >>> routes(queries, cfs, Schema.infer(cfs))
+    0.5
+    """
+    flags = changed(queries, counterfactuals, schema).to_numpy()
+    sets = [flags[members] for _, members in answer_sets(counterfactuals)]
+    return mean_or_nan(np.array([len(np.unique(ways, axis=0)) / len(ways) for ways in sets]))
 
 
 def hypervolume(
