@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 import pandas as pd
 
+from dicoflex.answers.origin import Origin
+from dicoflex.answers.recorded import as_kept, record_lines, with_dtypes
 from dicoflex.answers.verification import verify
 from dicoflex.constraints import Constraints
 from dicoflex.errors import QueryError, named
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
 MAX_SHOWN = 10
 ASKED_NOTHING = Request()
 TEXT_WIDTH = 110
+KEPT_ROWS = "the rows that the result kept"
+GIVEN_ROWS = "the rows given to verify"
 
 Density = Callable[[pd.DataFrame], np.ndarray]
 PathLike = str | os.PathLike[str]
@@ -55,7 +59,8 @@ class Counterfactuals:
     request: what was asked for, as it bound: with the schema's own constraints. targets: the label asked for per query.
     model: the fingerprint of the model that answered, the checksum of its file's content.
     changed: which cells of `frame` differ from the query's (rows, features); None looks for them.
-    density: for a query's position, the log density of rows as its counterfactuals.
+    origin: the model and what it was conditioned on, for what is worked out again; None for a result made by hand.
+    density: for a query's position, the log density of rows as its counterfactuals; None asks the origin.
 
     >>> queries = pd.DataFrame({"age": [31, 52], "job": ["clerk", "nurse"]})
     >>> index = pd.MultiIndex.from_tuples([(0, 0), (0, 1), (1, 0)], names=["row", "cf"])
@@ -85,6 +90,7 @@ class Counterfactuals:
     short: np.ndarray | None = None
     changed: np.ndarray | None = None
     density: Callable[[int], Density] | None = None
+    origin: Origin | None = None
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -138,12 +144,23 @@ class Counterfactuals:
         info = self.info.rename(columns={name: f"info_{name}" for name in self.info.columns if name in taken})
         return pd.concat([self.frame, info], axis=1)
 
-    def verify(self) -> pd.DataFrame:
+    def verify(self, rows: pd.DataFrame | None = None) -> pd.DataFrame:
         """Every constraint checked again on every counterfactual, from the shown values: row, cf, constraint, holds.
 
-        The check shares no code with the sampler.
+        rows: the rows as the caller has them, in the order in which they were explained. Without them, answers are
+        compared with the rows that the result kept; `.attrs["compared_with"]` says with which. The line "record" says
+        that an answer stands under its row's label, differs from that row and from the row's other answers, has the
+        target asked for, and has the numbers in `info` that the model gives it. What of that does not hold has a line
+        of its own. The check shares no code with the sampler.
         """
-        return verify(self.queries, self.frame, self.positions, self.request.constraints, self.schema)
+        queries = self.queries if rows is None else as_kept(rows, self.queries)
+        lines = record_lines(
+            queries, self.queries, self.frame, self.info, self.positions, targets=self.targets, origin=self.origin
+        )
+        before = self.queries if rows is None else with_dtypes(queries, self.queries)
+        found = verify(before, self.frame, self.positions, self.request.constraints, self.schema, others=lines)
+        found.attrs["compared_with"] = KEPT_ROWS if rows is None else GIVEN_ROWS
+        return found
 
     def cards(self, *, most: int | None = None, pictures: bool = False) -> list[Card]:
         """What `report` renders, one plain dict per query; at most `most`, with a picture each if asked."""
@@ -225,8 +242,13 @@ class Counterfactuals:
             self.frame.iloc[np.flatnonzero(self.positions == place)],
             schema=self.schema,
             title=f"row {card['heading']} → {card['target']}",
-            density=None if self.density is None else self.density(place),
+            density=self._density(place),
         )
+
+    def _density(self, place: int) -> Density | None:
+        if self.density is not None:
+            return self.density(place)
+        return None if self.origin is None else self.origin.density(place)
 
     def _place(self, row: Any, position: int | None) -> int:
         """The position of the query that a caller means."""

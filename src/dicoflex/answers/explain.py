@@ -4,10 +4,6 @@ from __future__ import annotations
 
 __all__ = ["explain", "log_density", "sample", "terms_of"]
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
-
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -16,12 +12,12 @@ from dicoflex.answers.check import Check
 from dicoflex.answers.counterfactuals import Counterfactuals
 from dicoflex.answers.draws import Draws, Terms, draw
 from dicoflex.answers.frames import confirmed, frame_of
+from dicoflex.answers.origin import Origin, info_of
 from dicoflex.answers.query import Query
 from dicoflex.answers.refined import CHECK_ROUNDS, Answers, refined
 from dicoflex.answers.selection import ranges_of, select
 from dicoflex.answers.shortfall import shortfall, why_none
 from dicoflex.errors import QueryError
-from dicoflex.generators.base import Context
 from dicoflex.model import Model
 from dicoflex.request import Request
 from dicoflex.values import differ
@@ -139,7 +135,7 @@ def _result(model: Model, query: Query, answers: Answers, *, checked: bool) -> C
     return Counterfactuals(
         queries=query.frame,
         frame=frame,
-        info=_info(model, query, draws, changed, frame.index, checked=checked).assign(**answers.known),
+        info=_info(model, query, draws, frame.index, checked=checked).assign(**answers.known),
         positions=draws.query,
         shortfall=short.table,
         short=short.positions,
@@ -148,39 +144,17 @@ def _result(model: Model, query: Query, answers: Answers, *, checked: bool) -> C
         targets=[model.labels[i] for i in query.context.target],
         model=model.fingerprint,
         changed=changed,
-        density=_Densities(model, query.context) if len(model.schema) == 2 else None,
+        origin=Origin(model, query.context, checked=checked, free=query.limits is None),
     )
 
 
-def _info(
-    model: Model, query: Query, draws: Draws, changed: NDArray[np.bool_], index: pd.Index, *, checked: bool
-) -> pd.DataFrame:
+def _info(model: Model, query: Query, draws: Draws, index: pd.Index, *, checked: bool) -> pd.DataFrame:
     """What is known of each answer."""
     own, n = query.context.query[draws.query], len(draws.values)
-    before, after = model.encoding.standardise(own), model.encoding.standardise(draws.values)
-    columns = {
-        "target": model.classes[query.context.target[draws.query]],
-        "log_density": draws.log_density,
-        "n_changed": changed.sum(axis=1),
-        "proximity": np.sqrt(((before - after) ** 2).sum(axis=1)),
-        "probability": draws.probability,
-        "valid": pd.arrays.BooleanArray(np.full(n, checked), np.full(n, not checked)),
-    }
+    columns = info_of(
+        model, own, draws.values, query.context.target[draws.query],
+        log_density=draws.log_density, probability=draws.probability,
+    )  # fmt: skip
+    columns["valid"] = pd.arrays.BooleanArray(np.full(n, checked), np.full(n, not checked))
     cost = query.cost(draws.values, own)
     return pd.DataFrame(columns if cost is None else {**columns, "cost": cost}, index=index)
-
-
-@dataclass(frozen=True)
-class _Densities:
-    """For a query's position, the log density of rows as its counterfactuals."""
-
-    model: Model
-    context: Context
-
-    def __call__(self, position: int) -> Callable[[pd.DataFrame], Floats]:
-        return partial(self._log_density, position)
-
-    def _log_density(self, position: int, rows: pd.DataFrame) -> Floats:
-        values = self.model.encoding.encode(rows)
-        context = self.context.take(slice(position, position + 1)).repeat(len(values))
-        return self.model.generator.log_prob(context, values)

@@ -225,7 +225,7 @@ def explain(
         _write_result(found, out, ending, pictures=pictures)
         note(f"wrote {counted(len(found), 'counterfactual')} for {counted(len(queries), 'row')} to {out}")
     say_shortfall(found, n)
-    if verify and not say_verdicts(found):
+    if verify and not say_verdicts(found, queries):
         raise typer.Exit(BROKEN)
 
 

@@ -46,9 +46,9 @@ def say_shortfall(found: Counterfactuals, n: int) -> None:
             note(f"and {counted(len(reasons) - MOST_REASONS, 'other reason')}; --out found.json lists them by row")
 
 
-def say_verdicts(found: Counterfactuals) -> bool:
-    """Print how many answers obey each constraint, beside the result; whether all do."""
-    verdicts = found.verify()
+def say_verdicts(found: Counterfactuals, rows: pd.DataFrame) -> bool:
+    """Print how many answers to `rows` obey each constraint, beside the result; whether all do."""
+    verdicts = found.verify(rows)
     table = print_table("constraint", "answers", "obey", "break")
     for constraint, holds in verdicts.groupby("constraint", sort=False)["holds"]:
         table.add_row(Text(str(constraint)), *(str(n) for n in (len(holds), holds.sum(), (~holds).sum())))

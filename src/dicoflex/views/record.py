@@ -46,6 +46,7 @@ def record(result: Result, *, shortfall: pd.DataFrame, verdicts: pd.DataFrame) -
             "queries": queries,
             "shortfall": shortfall.to_dict("records"),
             "verdicts": verdicts.to_dict("records"),
+            "compared_with": verdicts.attrs["compared_with"],
         }
     )
 
