@@ -59,7 +59,7 @@ def read_numbers(feature: Feature, column: pd.Series, absent: NDArray[np.bool_])
 def _refuse_rounded(feature: Feature, column: pd.Series, values: Values) -> None:
     """Refuse whole numbers that a float rounds: they would not come back as they were."""
     for i in np.flatnonzero(np.abs(values) >= EXACT):
-        if plain(column.iloc[i]) != values[i]:
+        if plain(column.iloc[i]) != float(values[i]):
             raise QueryError(
                 f"column {feature.name!r} holds {column.iloc[i]}, which is kept as {values[i]:.0f}; round it, or keep "
                 "such numbers as text"
