@@ -206,6 +206,17 @@ def test_csv_keeps_a_feature_named_like_a_column_of_info() -> None:
     assert "info_target" in header
 
 
+def test_features_named_like_the_columns_beside_them() -> None:
+    """0.1.0 (9aa4d8c) repeated names in the header, and could not write Parquet."""
+    train = TRAIN.rename(columns={"age": "row", "job": "cf", "rate": "target", "children": "info_target"})
+    cfs = make([(0, 2)], train=train)
+    header = cfs.to_csv().splitlines()[0].split(",")
+    assert len(set(header)) == len(header)
+    assert header[:2] == ["info_row", "info_cf"]
+    assert "info_info_target" in header
+    cfs.table().reset_index().rename(columns=str).to_parquet(io.BytesIO())
+
+
 @pytest.mark.parametrize("method", ["to_json", "to_html", "to_csv"])
 def test_files_hold_the_text_and_leave_nothing_beside(method: str, tmp_path: Path) -> None:
     cfs = make([(0, 2), (1, 3)])

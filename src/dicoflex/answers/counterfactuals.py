@@ -27,6 +27,7 @@ from dicoflex.table.schema import Schema
 from dicoflex.views.canvas import to_png
 from dicoflex.views.cards import Card, differences
 from dicoflex.views.cards import cards as make_cards
+from dicoflex.views.csv_text import neutralised, with_written
 from dicoflex.views.html import PICTURE_DPI, to_html_fragment, to_html_page
 from dicoflex.views.map import plot_map
 from dicoflex.views.record import record, settings
@@ -56,6 +57,8 @@ class Counterfactuals:
     info: on the same index target, log_density, n_changed, proximity, valid, and perhaps probability.
     positions: for each row of `frame` the position of its query in `queries`, as index labels may repeat.
     shortfall: the queries that got fewer than asked for: row, wanted, got, reason. short: their positions.
+    verdict: one word per query: "already" where it has the target, "found", "impossible" where the constraints leave
+    no answer, or "not found".
     request: what was asked for, as it bound: with the schema's own constraints. targets: the label asked for per query.
     model: the fingerprint of the model that answered, the checksum of its file's content.
     changed: which cells of `frame` differ from the query's (rows, features); None looks for them.
@@ -91,6 +94,7 @@ class Counterfactuals:
     changed: np.ndarray | None = None
     density: Callable[[int], Density] | None = None
     origin: Origin | None = None
+    verdict: Sequence[str] = ()
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -139,10 +143,17 @@ class Counterfactuals:
         )
 
     def table(self) -> pd.DataFrame:
-        """The frame with the columns of `info` beside it; one that is named like a feature gets `info_` before it."""
-        taken = set(self.frame.columns)
-        info = self.info.rename(columns={name: f"info_{name}" for name in self.info.columns if name in taken})
-        return pd.concat([self.frame, info], axis=1)
+        """The frame with the columns of `info` beside it; one that is named like a feature gets `info_` before it.
+
+        So do `row` and `cf`, the names of the index.
+        """
+        return self._beside(self.frame)
+
+    def _beside(self, frame: pd.DataFrame) -> pd.DataFrame:
+        taken = set(map(str, frame.columns))
+        info = self.info.rename(columns={name: _free(name, taken) for name in self.info.columns})
+        made = pd.concat([frame, info], axis=1)
+        return made.set_axis(made.index.set_names([_free(name, taken) for name in made.index.names]))
 
     def verify(self, rows: pd.DataFrame | None = None) -> pd.DataFrame:
         """Every constraint checked again on every counterfactual, from the shown values: row, cf, constraint, holds.
@@ -202,12 +213,22 @@ class Counterfactuals:
         return _delivered(to_html_page(self.cards(pictures=pictures), title=title), path)
 
     @overload
-    def to_csv(self, path: None = None) -> str: ...
+    def to_csv(self, path: None = None, *, raw: bool = ..., written: pd.DataFrame | None = ...) -> str: ...
     @overload
-    def to_csv(self, path: PathLike) -> None: ...
-    def to_csv(self, path: PathLike | None = None) -> str | None:
-        """The `table` as CSV text, or written to `path`."""
-        return _delivered(self.table().to_csv(lineterminator="\n"), path)
+    def to_csv(self, path: PathLike, *, raw: bool = ..., written: pd.DataFrame | None = ...) -> None: ...
+    def to_csv(
+        self, path: PathLike | None = None, *, raw: bool = False, written: pd.DataFrame | None = None
+    ) -> str | None:
+        """The `table` as CSV text, or written to `path`.
+
+        Text that a spreadsheet would take for a formula gets an apostrophe before it; raw: it does not. written: the
+        text of the queries' cells in the file that they came from; cells that did not change get it back.
+        """
+        frame = self.frame
+        if written is not None:
+            frame = with_written(frame, self.changed_cells, self.positions, written)
+        table = self._beside(frame)
+        return _delivered((table if raw else neutralised(table)).to_csv(lineterminator="\n"), path)
 
     def _record(self) -> Any:
         return record(self, shortfall=self.shortfall, verdicts=self.verify())
@@ -276,6 +297,13 @@ def _picked(frame: pd.DataFrame, rows: np.ndarray, columns: np.ndarray) -> np.nd
         here = columns == j
         picked[here] = frame.iloc[rows[here], j].astype(object).to_numpy()
     return picked
+
+
+def _free(name: Any, taken: set[str]) -> Any:
+    """A name that no feature has: `info_` is put before it until that is so."""
+    while str(name) in taken:
+        name = f"info_{name}"
+    return name
 
 
 def _delivered(text: str, path: PathLike | None) -> str | None:

@@ -38,6 +38,8 @@ def record(result: Result, *, shortfall: pd.DataFrame, verdicts: pd.DataFrame) -
         {"row": label, "values": own, "counterfactuals": []}
         for label, own in zip(result.queries.index, values, strict=True)
     ]
+    for query, word in zip(queries, result.verdict, strict=False):
+        query["verdict"] = word
     for place, answer in zip(result.positions.tolist(), _answers(result, names), strict=True):
         queries[place]["counterfactuals"].append(answer)
     return jsonable(
