@@ -20,6 +20,7 @@ from dicoflex.answers.counterfactuals import Counterfactuals
 from dicoflex.constraints import Constraints
 from dicoflex.errors import QueryError, UserError
 from dicoflex.table.schema import Schema
+from dicoflex.views.cards import differences
 
 TRAIN = pd.DataFrame(
     {
@@ -51,7 +52,7 @@ def make(
         {
             "target": "yes",
             "log_density": np.linspace(-1.0, -5.0, len(pairs)),
-            "n_changed": 1,
+            "n_changed": differences(queries.iloc[positions], train.iloc[[j for _, j in pairs]]).sum(axis=1),
             "proximity": 0.5,
             "valid": pd.array([None] * len(pairs), dtype="boolean"),
         },
@@ -137,7 +138,8 @@ def test_json_holds_everything() -> None:
     cfs.info["probability"] = [np.nan, 0.75]
     cfs.info["log_density"] = [-np.inf, -2.0]
     data = strict(cfs.to_json())
-    assert list(data) == ["settings", "queries", "shortfall", "verdicts"]
+    assert list(data) == ["settings", "queries", "shortfall", "verdicts", "compared_with"]
+    assert data["compared_with"] == "the rows that the result kept"
     assert data["settings"] == cfs.settings
     assert data["shortfall"] == [{"row": 1, "wanted": 2, "got": 1, "reason": "too few draws"}]
     first = data["queries"][0]["counterfactuals"][0]
@@ -153,7 +155,7 @@ def test_json_holds_everything() -> None:
     assert first["info"] == {
         "target": "yes",
         "log_density": None,
-        "n_changed": 1,
+        "n_changed": 4,
         "proximity": 0.5,
         "valid": None,
         "probability": None,
@@ -167,16 +169,16 @@ def test_verdicts_come_from_the_values_shown() -> None:
     cfs = make([(0, 2), (0, 1), (1, 3)], constraints=bound)
     verdicts = cfs.verify()
     assert verdicts.columns.tolist() == ["row", "cf", "constraint", "holds"]
-    assert len(verdicts) == 3 * 4
+    assert len(verdicts) == 3 * 5
     broken = verdicts[~verdicts["holds"]][["row", "cf", "constraint"]].to_numpy().tolist()
     assert broken == [[0, 1, "frozen owner"], [0, 1, "max_changes 4"], [1, 0, "increase age"], [1, 0, "max_changes 4"]]
     assert strict(cfs.to_json())["verdicts"] == verdicts.to_dict("records")
 
 
-def test_without_constraints_the_schema_alone_is_verified() -> None:
+def test_without_constraints_schema_and_record_are_verified() -> None:
     cfs = make([(0, 2)])
     assert cfs.constraints == Constraints()
-    assert cfs.verify()["constraint"].tolist() == ["schema"]
+    assert cfs.verify()["constraint"].tolist() == ["schema", "record"]
 
 
 def test_json_takes_numpy_labels_and_column_names_that_collide() -> None:
@@ -202,6 +204,17 @@ def test_csv_keeps_a_feature_named_like_a_column_of_info() -> None:
     header = make([(0, 2)], train=train).to_csv().splitlines()[0].split(",")
     assert header.count("target") == 1
     assert "info_target" in header
+
+
+def test_features_named_like_the_columns_beside_them() -> None:
+    """0.1.0 (9aa4d8c) repeated names in the header, and could not write Parquet."""
+    train = TRAIN.rename(columns={"age": "row", "job": "cf", "rate": "target", "children": "info_target"})
+    cfs = make([(0, 2)], train=train)
+    header = cfs.to_csv().splitlines()[0].split(",")
+    assert len(set(header)) == len(header)
+    assert header[:2] == ["info_row", "info_cf"]
+    assert "info_info_target" in header
+    cfs.table().reset_index().rename(columns=str).to_parquet(io.BytesIO())
 
 
 @pytest.mark.parametrize("method", ["to_json", "to_html", "to_csv"])

@@ -441,7 +441,7 @@ def test_presets_bind_every_call(protective: DiCoFlex, queries: pd.DataFrame) ->
     assert draws["city"].tolist() == rows["city"].repeat(30).tolist()
     cfs = protective.explain(rows, n=2, constraints={"max_changes": 3}, random_state=0)
     labels = set(cfs.verify()["constraint"])
-    assert {"frozen city", "increase age", "range visits 0 to 6", "max_changes 3", "schema"} == labels
+    assert {"frozen city", "increase age", "range visits 0 to 6", "max_changes 3", "schema", "record"} == labels
     assert cfs.constraints.frozen == ("city",)
 
 
@@ -500,7 +500,7 @@ def test_the_record_carries_a_verdict_for_every_answer_and_constraint(mixed: DiC
     assert record["settings"]["constraints"] == bound.model_dump()
     assert record["settings"]["random_state"] == 7
     verdicts = record["verdicts"]
-    assert len(verdicts) == 5 * len(cfs)
+    assert len(verdicts) == 6 * len(cfs)
     assert verdicts[0] == {"row": cfs.frame.index[0][0], "cf": 0, "constraint": "frozen city", "holds": True}
     assert all(verdict["holds"] for verdict in verdicts)
 

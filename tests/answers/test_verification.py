@@ -385,3 +385,11 @@ def test_equal_objects_of_different_types_are_a_change() -> None:
     answers = frame.set_axis(pd.MultiIndex.from_tuples([(0, i) for i in range(4)]))
     found = verify(frame, answers, [0] * 4, Constraints(frozen=["a"]), Schema.infer(frame))
     assert found.loc[found["constraint"] == "frozen a", "holds"].tolist() == [True, False, False, False]
+
+
+def test_a_step_is_met_or_not() -> None:
+    """0.1.0 (9aa4d8c) let an answer be off by a millionth of a step."""
+    assert holds({"steps": {"income": 5.0}}, income=105.0)
+    assert not holds({"steps": {"income": 5.0}}, income=105.000001)
+    assert holds({"steps": {"income": 0.1}}, income=0.3)
+    assert holds({"steps": {"income": 0.1}}, income=3 * 0.1)

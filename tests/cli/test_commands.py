@@ -206,14 +206,14 @@ def test_strict_forces_values_inside_a_range(folder: Path, tmp_path: Path) -> No
 def test_verify_prints_a_verdict_for_each_constraint(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert explain(folder, "-n", "2", "--range", "age=30:60", "--increase", "age", "--verify") == 0
     said = capsys.readouterr().err
-    for words in ("range age 30 to 60", "increase age", "schema", ": 0 violations"):
+    for words in ("range age 30 to 60", "increase age", "schema", "record", ": 0 violations"):
         assert words in said
 
 
 def test_verify_ends_with_its_own_exit_code_if_an_answer_breaks_a_constraint(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(found: Counterfactuals) -> pd.DataFrame:
+    def broken(found: Counterfactuals, rows: pd.DataFrame | None = None) -> pd.DataFrame:
         verdicts = pd.DataFrame({"row": [0, 0], "cf": [0, 0], "constraint": ["frozen age", "schema"]})
         return verdicts.assign(holds=[False, True])
 

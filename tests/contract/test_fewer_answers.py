@@ -43,12 +43,13 @@ def test_sample_repeats_rather_than_return_fewer(narrow: tuple[DiCoFlex, pd.Data
 
 
 def test_nothing_to_return(narrow: tuple[DiCoFlex, pd.DataFrame], says: BlackBox) -> None:
-    """All combinations are training rows, so none is novel."""
+    """All combinations are training rows, so none is novel; 0.1.0 (9aa4d8c) never blamed `novel`."""
     model, rows = narrow
     cfs = model.explain(rows, target="on", n=3, novel=True, random_state=0)
     assert len(cfs.frame) == len(cfs.info) == len(cfs.changes()) == 0
     assert_layout(cfs.frame, rows)
     assert cfs.shortfall["got"].tolist() == [0] * 4
+    assert cfs.shortfall["reason"].str.fullmatch(r"\d+% of the draws are training rows; leave novel out").all()
     assert str(cfs)
     assert json.loads(cfs.to_json())["shortfall"]
     with pytest.raises(
@@ -68,7 +69,8 @@ def test_check_keeps_only_what_it_confirms(judged: DiCoFlex, queries: pd.DataFra
     assert len(cfs.frame)
     assert cfs.frame["member"].all()
     assert cfs.info["valid"].all()
-    assert 1 <= len(seen) <= CHECK_ROUNDS
+    assert 2 <= len(seen) <= 1 + CHECK_ROUNDS, "the rows themselves, and then candidates"
+    pd.testing.assert_frame_equal(seen[0], queries)
     pd.testing.assert_series_equal(seen[0].dtypes, queries.dtypes)
     assert set(rows_of(cfs.frame)) <= set(rows_of(pd.concat(seen)))
 
@@ -84,11 +86,13 @@ def test_check_sees_frozen_values_as_they_are(judged: DiCoFlex, queries: pd.Data
 def test_check_that_always_says_no(judged: DiCoFlex, queries: pd.DataFrame) -> None:
     check = mock.Mock(side_effect=lambda frame: np.full(len(frame), "no"))
     cfs = judged.explain(queries, target="yes", n=3, check=check, random_state=0)
-    assert check.call_count == CHECK_ROUNDS
+    assert check.call_count == 1 + CHECK_ROUNDS
     assert len(cfs.frame) == 0
+    assert list(cfs.verdict) == ["not found"] * len(queries)
     assert cfs.shortfall["row"].tolist() == queries.index.tolist()
     refused = cfs.shortfall["reason"].str.extract(r"check refused (\d+) candidates in 5 rounds")[0].astype(int)
-    assert refused.sum() == sum(len(c.args[0]) for c in check.call_args_list)
+    shown = [c.args[0] for c in check.call_args_list[1:]]
+    assert len(set(rows_of(pd.concat(shown)))) <= refused.sum() <= sum(map(len, shown))
 
 
 def test_check_asks_again_only_for_rows_that_are_short(judged: DiCoFlex, queries: pd.DataFrame) -> None:
@@ -101,5 +105,83 @@ def test_check_asks_again_only_for_rows_that_are_short(judged: DiCoFlex, queries
     rows = queries.assign(city=["Rome"] + ["Ulm"] * 7)
     cfs = judged.explain(rows, target="yes", n=3, frozen=["city"], check=check, random_state=0)
     assert cfs.shortfall["row"].tolist() == [rows.index[0]]
-    assert len(sizes) == CHECK_ROUNDS
-    assert max(sizes[1:]) < sizes[0] / 4
+    assert len(sizes) == 1 + CHECK_ROUNDS
+    assert max(sizes[2:]) < sizes[1] / 4
+
+
+# -- reasons, and one word per query -----------------------------------------------------------------------------
+
+
+def test_rows_that_ran_out_are_told_as_such(narrow: tuple[DiCoFlex, pd.DataFrame]) -> None:
+    """0.1.0 (9aa4d8c) said "free a feature, raise p or lower confidence" with nothing frozen, p at its top and none."""
+    model, rows = narrow
+    cfs = model.explain(rows, target="on", n=30, random_state=0)
+    assert (cfs.shortfall["got"] <= 5).all()
+    told = r"no more different rows were found.*; there may be no more, as nothing is left to loosen"
+    assert cfs.shortfall["reason"].str.fullmatch(told).all()
+    sparse = model.explain(rows[~rows["switch"]], target="on", n=30, p=0.5, frozen=["level"], random_state=0)
+    assert set(sparse.shortfall["reason"]) == {"no more different rows were found; free a feature or raise p"}
+
+
+def test_a_check_is_blamed_for_no_more_than_it_refused(narrow: tuple[DiCoFlex, pd.DataFrame]) -> None:
+    """0.1.0 (9aa4d8c) said "check refused 4 candidates" where all rows that there are had been found."""
+    model, rows = narrow
+    rows = rows[~rows["switch"]]
+
+    def check(frame: pd.DataFrame) -> np.ndarray:
+        return np.where(frame["switch"] & (frame["level"] != 2), "on", "off")
+
+    cfs = model.explain(rows, target="on", n=30, check=check, random_state=0)
+    assert (cfs.shortfall["got"] == 4).all()
+    told = "check refused 1 of the 5 different rows that were found; no more different rows were found.*"
+    assert cfs.shortfall["reason"].str.fullmatch(told).all()
+
+
+def test_the_stand_in_is_blamed_where_it_doubts(judged: DiCoFlex, queries: pd.DataFrame) -> None:
+    frozen = [name for name in queries if name != "visits"]
+    rows = queries.assign(gain=0.0, member=False)
+    cfs = judged.explain(rows, target="yes", n=3, frozen=frozen, random_state=0)
+    assert len(cfs) == 0
+    assert cfs.shortfall["reason"].str.match(r"the stand-in doubts \d+% of the draws; free a feature").all()
+    assert cfs.shortfall["reason"].str.endswith("or lower confidence").all()
+
+
+def test_doubt_is_told_beside_the_hardest_constraint(judged: DiCoFlex, queries: pd.DataFrame) -> None:
+    rows = queries.assign(gain=0.0, member=False, score=np.float32(-1.0))
+    wish = {"max_changes": 1, "forbidden": {"member": [True]}, "ranges": {"gain": (0, 1), "score": (-2, -1)}}
+    cfs = judged.explain(rows, target="yes", n=3, constraints=wish, random_state=0)
+    told = r"too few different rows .*; the hardest: .* break it\); of the draws with it, the stand-in doubts \d+%"
+    assert cfs.shortfall["reason"].str.fullmatch(told).all()
+
+
+def test_a_row_that_has_the_target_is_said_to(judged: DiCoFlex, queries: pd.DataFrame, says: BlackBox) -> None:
+    """0.1.0 (9aa4d8c) explained it without a word."""
+    cfs = judged.explain(queries, target="yes", n=2, check=says, random_state=0)
+    already = says(queries) == "yes"
+    assert 0 < already.sum() < len(queries)
+    assert [word == "already" for word in cfs.verdict] == already.tolist()
+    assert [query["verdict"] for query in json.loads(cfs.to_json())["queries"]] == list(cfs.verdict)
+    for view in (str(cfs), cfs.to_html()):
+        assert view.count("this row is yes already") == already.sum()
+    stand_in = judged.explain(queries, target="yes", n=2, random_state=0)
+    said = judged.model_.stand_in.probabilities(judged.model_.encoding.encode(queries)).argmax(axis=1) == 1
+    assert [word == "already" for word in stand_in.verdict] == said.tolist()
+    assert "already" not in judged.explain(queries, n=2, check=says, random_state=0).verdict
+
+
+def test_the_other_words_of_a_verdict(judged: DiCoFlex, queries: pd.DataFrame) -> None:
+    rows = queries.assign(gain=0.0, member=False, price=[20.0] + [6.0] * 7)
+    wish = {"ranges": {"price": (5, 10)}, "strict": True, "frozen": ["price"]}
+    cfs = judged.explain(rows, target="yes", n=2, constraints=wish, random_state=0)
+    assert cfs.verdict[0] == "impossible"
+    assert set(cfs.verdict[1:]) == {"found"}
+
+
+@pytest.mark.parametrize("confidence", [0.0, 0.3, 0.4999])
+def test_confidence_that_makes_no_counterfactual_is_refused(
+    confidence: float, judged: DiCoFlex, queries: pd.DataFrame
+) -> None:
+    """0.1.0 (9aa4d8c) gave rows that the classifier refuses: at 0, one in fourteen."""
+    with pytest.raises(QueryError, match=r"no counterfactual: below 0\.5 another class may be likelier than"):
+        judged.explain(queries, target="yes", confidence=confidence)
+    assert len(judged.explain(queries, target="yes", confidence=0.5, n=1, random_state=0))

@@ -8,7 +8,7 @@ import pytest
 
 from comparing import LABELS, ROWS, N, Quickly, assert_layout, assert_within, same_bits
 from dicoflex import DiCoFlex
-from dicoflex.errors import UserError
+from dicoflex.errors import QueryError, UserError
 
 FROZEN = [["gain", "score"], ["job", "city", "grade", "area", "member"], ["age", "price", "visits", "score"]]
 
@@ -88,3 +88,21 @@ def test_missing_objects_keep_their_kind(quickly: Quickly) -> None:
         assert draws[name].dtype == object
         assert {id(v) for v in draws[name][draws[name].isna()]} <= {id(missing)}
         assert same_bits(frozen[name], rows[name].loc[frozen.index.get_level_values("row")])
+
+
+def test_a_frozen_number_that_would_be_rounded_is_refused(judged: DiCoFlex, queries: pd.DataFrame) -> None:
+    """0.1.0 (9aa4d8c) gave back 9007199254740992 for it, and `verify` held."""
+    for rows in (queries, queries.head(1)):
+        with pytest.raises(QueryError, match=r"holds 9007199254740993, which is kept as 9007199254740992; round"):
+            judged.explain(rows.assign(gain=2**53 + 1), target="yes", frozen=["gain"])
+    cfs = judged.explain(queries.assign(gain=2**53 + 2), target="yes", frozen=["gain"], n=1, random_state=0)
+    assert (cfs.frame["gain"] == 2**53 + 2).all()
+
+
+@pytest.mark.parametrize("huge", [10**400, -(10**400)], ids=["great", "small"])
+def test_a_number_that_no_float_can_hold_is_refused(judged: DiCoFlex, queries: pd.DataFrame, huge: int) -> None:
+    """0.1.0 (9aa4d8c) failed with an OverflowError."""
+    for rows in (queries, queries.head(1)):
+        odd = rows.assign(gain=pd.Series([huge] * len(rows), index=rows.index, dtype=object))
+        with pytest.raises(QueryError, match="'gain' holds numbers that no float can hold; replace them"):
+            judged.explain(odd, target="yes")

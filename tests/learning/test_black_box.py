@@ -7,9 +7,10 @@ import pandas as pd
 import pytest
 
 from dicoflex.answers.check import check_labels
-from dicoflex.errors import BlackBoxError
+from dicoflex.errors import BlackBoxError, DataError, SettingError
 from dicoflex.learning import black_box
 from dicoflex.learning.black_box import BlackBox
+from dicoflex.learning.labels import read_labels
 from dicoflex.table.encoding import Encoding
 from dicoflex.table.schema import Schema
 
@@ -160,3 +161,86 @@ def test_labels_that_can_not_be_used(case: str) -> None:
     with pytest.raises(BlackBoxError) as caught:
         check_labels(lambda _: answer, FRAME, ["no", "yes"])
     assert remedy in str(caught.value)
+
+
+# -- agreement with y --------------------------------------------------------------------------------------------
+
+NAMES = ["accept", "maybe", "reject"]
+
+
+def rows_and_labels(n: int = 400) -> tuple[Encoding, np.ndarray, np.ndarray]:
+    """Rows whose number says which of three labels they have: 64, 19 and 17 in a hundred."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.random(n).round(4)})
+    encoding = Encoding.fit(frame, Schema.infer(frame))
+    labels = np.where(frame["x"] < 0.64, 2, np.where(frame["x"] < 0.83, 1, 0))
+    return encoding, encoding.encode(frame), labels
+
+
+def columns_in_order(order: list[str]) -> Any:
+    """A black box that is right about every row, its columns in this order."""
+
+    def predict_proba(rows: pd.DataFrame) -> np.ndarray:
+        x = rows["x"].to_numpy()
+        label = np.where(x < 0.64, 2, np.where(x < 0.83, 1, 0))
+        return (0.1 / 3 + 0.9 * np.eye(3)[label])[:, [NAMES.index(name) for name in order]]
+
+    return predict_proba
+
+
+def test_two_swapped_columns_are_refused_with_the_order_that_agrees() -> None:
+    """0.1.0 (9aa4d8c) took them where a third class has the majority: validity .14 and .10, and not a word."""
+    encoding, values, labels = rows_and_labels()
+    swapped = BlackBox(columns_in_order(["maybe", "accept", "reject"]), encoding, 3)
+    with pytest.raises(BlackBoxError, match=r"agrees with y on only 59%.*on 100% with .*\['maybe', 'accept', 'reject'"):
+        black_box.agreed(swapped, values, labels, NAMES)
+
+
+def test_columns_that_go_round_are_told_in_the_order_that_classes_wants() -> None:
+    encoding, values, labels = rows_and_labels()
+    order = ["reject", "accept", "maybe"]
+    with pytest.raises(BlackBoxError, match=r"classes=clf\.classes_, which seem to be \['reject', 'accept', 'maybe"):
+        black_box.agreed(BlackBox(columns_in_order(order), encoding, 3), values, labels, NAMES)
+    told = black_box.wrapped(columns_in_order(order), order, NAMES, encoding)
+    assert told is not None
+    assert black_box.agreed(told, values, labels, NAMES).shape == (400, 3)
+
+
+def test_weak_agreement_with_a_class_is_told_with_the_figure() -> None:
+    """0.1.0 (9aa4d8c) looked at all rows together, and took 55 % without a word."""
+    encoding, values, labels = rows_and_labels()
+    rng = np.random.default_rng(1)
+    other = np.where((labels == 1) & (rng.random(len(labels)) < 0.4), 2, labels)
+    box = BlackBox(columns_in_order(NAMES), encoding, 3)
+    with pytest.warns(UserWarning, match=r"agrees with y on only \d\d% of the rows \(\d\d% of 'reject'|'maybe'"):
+        black_box.agreed(box, values, np.where(rng.random(len(labels)) < 0.4, 1, other), NAMES)
+    with pytest.warns(UserWarning, match=r"95% of the rows \(80% of 'accept'\); .*clf\.predict\(X\)"):
+        black_box.agreed(box, values, np.where((labels == 1) & (rng.random(400) < 0.3), 0, labels), NAMES)
+
+
+def test_full_agreement_and_rows_that_are_few_are_no_matter(recwarn: pytest.WarningsRecorder) -> None:
+    encoding, values, labels = rows_and_labels()
+    black_box.agreed(BlackBox(columns_in_order(NAMES), encoding, 3), values, labels, NAMES)
+    assert black_box._better_order(np.array([[0, 1, 0], [0, 0, 1], [0, 0, 8]])) is None
+    assert not recwarn
+
+
+def test_tensors_that_gradients_are_kept_for_are_answers(encoding: Encoding) -> None:
+    """0.1.0 (9aa4d8c) failed with a RuntimeError."""
+    torch = pytest.importorskip("torch")
+    box = BlackBox(lambda rows: torch.full((len(rows), 2), 0.5, requires_grad=True), encoding, 2)
+    np.testing.assert_array_equal(box.probabilities(encoding.encode(FRAME)), 0.5)
+
+
+@pytest.mark.parametrize("classes", [5, "no", 0.5])
+def test_classes_that_are_no_list(classes: Any, encoding: Encoding) -> None:
+    """0.1.0 (9aa4d8c) failed with a TypeError."""
+    with pytest.raises(SettingError, match=r"lists the labels of predict_proba's columns, got .*; give clf\.classes_"):
+        black_box.wrapped(halves, classes, ["no", "yes"], encoding)
+
+
+@pytest.mark.parametrize("pair", [(1, True), (1, 1.0), (0, False)])
+def test_labels_that_are_equal_and_not_the_same(pair: tuple[Any, Any]) -> None:
+    """0.1.0 (9aa4d8c) made one class of 1 and True, in silence."""
+    with pytest.raises(DataError, match=r"y holds both .* and .*; give labels of one type"):
+        read_labels(pd.Series([*pair, "x"], dtype=object), 3)

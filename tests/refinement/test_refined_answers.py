@@ -129,3 +129,25 @@ def test_a_model_without_it_answers_as_before(judged: DiCoFlex, queries: pd.Data
     pd.testing.assert_frame_equal(
         judged.explain(queries, **asked).frame, judged.explain(queries, refine=False, **asked).frame
     )
+
+
+def test_plausibility_is_blamed_where_it_leaves_too_few(fitted: DiCoFlex, refused: pd.DataFrame) -> None:
+    """0.1.0 (9aa4d8c) had one sentence for all that is no constraint."""
+    frozen = [name for name in refused if name != "gain"]
+    strictly = fitted.explain(refused, target="yes", n=5, plausible=0.9, frozen=frozen, random_state=0)
+    told = strictly.shortfall["reason"].str.contains(
+        r"usual enough: rarer than plausible=0\.9; lower plausible, or leave it out"
+    )
+    assert told.any()
+    blamed = refused.loc[strictly.shortfall["row"][told]]
+    loosely = fitted.explain(blamed, target="yes", n=5, coherent=False, frozen=frozen, random_state=0)
+    assert len(loosely) > (strictly.shortfall["got"][told]).sum()
+
+
+def test_a_frozen_number_that_no_draw_could_have_stays(fitted: DiCoFlex, refused: pd.DataFrame) -> None:
+    """It was brought back into the range of the training rows."""
+    rows = refused.assign(gain=123456.789)
+    cfs = fitted.explain(rows, target="yes", n=3, frozen=["gain"], random_state=0)
+    assert len(cfs) > 0
+    assert (cfs.frame["gain"] == 123456.789).all()
+    assert cfs.verify(rows)["holds"].all()

@@ -116,8 +116,9 @@ def _refined(
     most = max(LEAST_KEPT, 3 * query.request.n)
     found = refine(model.encoding, model.judges, draws.values, draws.query, asked, most=most)
     source = draws.take(found.source)
-    values = model.encoding.snap(found.values)
-    values = np.where(differ(values, query.context.query[source.query]), values, query.context.query[source.query])
+    own = query.context.query[source.query]
+    # What was left alone is the row's own, also where a draw could not be that: outside the range, or off its grid.
+    values = np.where(differ(found.values, own), model.encoding.snap(found.values), own)
     rows = Candidates(
         values=values, query=source.query, key=row_keys(values, 0), probability=found.probability,
         row_density=found.row_density, weakest=found.weakest, drawn=source.values,

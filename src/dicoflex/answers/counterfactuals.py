@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 import pandas as pd
 
+from dicoflex.answers.origin import Origin
+from dicoflex.answers.recorded import as_kept, record_lines, with_dtypes
 from dicoflex.answers.verification import verify
 from dicoflex.constraints import Constraints
 from dicoflex.errors import QueryError, named
@@ -25,6 +27,7 @@ from dicoflex.table.schema import Schema
 from dicoflex.views.canvas import to_png
 from dicoflex.views.cards import Card, differences
 from dicoflex.views.cards import cards as make_cards
+from dicoflex.views.csv_text import neutralised, with_written
 from dicoflex.views.html import PICTURE_DPI, to_html_fragment, to_html_page
 from dicoflex.views.map import plot_map
 from dicoflex.views.record import record, settings
@@ -38,6 +41,8 @@ if TYPE_CHECKING:
 MAX_SHOWN = 10
 ASKED_NOTHING = Request()
 TEXT_WIDTH = 110
+KEPT_ROWS = "the rows that the result kept"
+GIVEN_ROWS = "the rows given to verify"
 
 Density = Callable[[pd.DataFrame], np.ndarray]
 PathLike = str | os.PathLike[str]
@@ -52,10 +57,13 @@ class Counterfactuals:
     info: on the same index target, log_density, n_changed, proximity, valid, and perhaps probability.
     positions: for each row of `frame` the position of its query in `queries`, as index labels may repeat.
     shortfall: the queries that got fewer than asked for: row, wanted, got, reason. short: their positions.
+    verdict: one word per query: "already" where it has the target, "found", "impossible" where the constraints leave
+    no answer, or "not found".
     request: what was asked for, as it bound: with the schema's own constraints. targets: the label asked for per query.
     model: the fingerprint of the model that answered, the checksum of its file's content.
     changed: which cells of `frame` differ from the query's (rows, features); None looks for them.
-    density: for a query's position, the log density of rows as its counterfactuals.
+    origin: the model and what it was conditioned on, for what is worked out again; None for a result made by hand.
+    density: for a query's position, the log density of rows as its counterfactuals; None asks the origin.
 
     >>> queries = pd.DataFrame({"age": [31, 52], "job": ["clerk", "nurse"]})
     >>> index = pd.MultiIndex.from_tuples([(0, 0), (0, 1), (1, 0)], names=["row", "cf"])
@@ -85,6 +93,8 @@ class Counterfactuals:
     short: np.ndarray | None = None
     changed: np.ndarray | None = None
     density: Callable[[int], Density] | None = None
+    origin: Origin | None = None
+    verdict: Sequence[str] = ()
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -133,17 +143,35 @@ class Counterfactuals:
         )
 
     def table(self) -> pd.DataFrame:
-        """The frame with the columns of `info` beside it; one that is named like a feature gets `info_` before it."""
-        taken = set(self.frame.columns)
-        info = self.info.rename(columns={name: f"info_{name}" for name in self.info.columns if name in taken})
-        return pd.concat([self.frame, info], axis=1)
+        """The frame with the columns of `info` beside it; one that is named like a feature gets `info_` before it.
 
-    def verify(self) -> pd.DataFrame:
+        So do `row` and `cf`, the names of the index.
+        """
+        return self._beside(self.frame)
+
+    def _beside(self, frame: pd.DataFrame) -> pd.DataFrame:
+        taken = set(map(str, frame.columns))
+        info = self.info.rename(columns={name: _free(name, taken) for name in self.info.columns})
+        made = pd.concat([frame, info], axis=1)
+        return made.set_axis(made.index.set_names([_free(name, taken) for name in made.index.names]))
+
+    def verify(self, rows: pd.DataFrame | None = None) -> pd.DataFrame:
         """Every constraint checked again on every counterfactual, from the shown values: row, cf, constraint, holds.
 
-        The check shares no code with the sampler.
+        rows: the rows as the caller has them, in the order in which they were explained. Without them, answers are
+        compared with the rows that the result kept; `.attrs["compared_with"]` says with which. The line "record" says
+        that an answer stands under its row's label, differs from that row and from the row's other answers, has the
+        target asked for, and has the numbers in `info` that the model gives it. What of that does not hold has a line
+        of its own. The check shares no code with the sampler.
         """
-        return verify(self.queries, self.frame, self.positions, self.request.constraints, self.schema)
+        queries = self.queries if rows is None else as_kept(rows, self.queries)
+        lines = record_lines(
+            queries, self.queries, self.frame, self.info, self.positions, targets=self.targets, origin=self.origin
+        )
+        before = self.queries if rows is None else with_dtypes(queries, self.queries)
+        found = verify(before, self.frame, self.positions, self.request.constraints, self.schema, others=lines)
+        found.attrs["compared_with"] = KEPT_ROWS if rows is None else GIVEN_ROWS
+        return found
 
     def cards(self, *, most: int | None = None, pictures: bool = False) -> list[Card]:
         """What `report` renders, one plain dict per query; at most `most`, with a picture each if asked."""
@@ -185,12 +213,22 @@ class Counterfactuals:
         return _delivered(to_html_page(self.cards(pictures=pictures), title=title), path)
 
     @overload
-    def to_csv(self, path: None = None) -> str: ...
+    def to_csv(self, path: None = None, *, raw: bool = ..., written: pd.DataFrame | None = ...) -> str: ...
     @overload
-    def to_csv(self, path: PathLike) -> None: ...
-    def to_csv(self, path: PathLike | None = None) -> str | None:
-        """The `table` as CSV text, or written to `path`."""
-        return _delivered(self.table().to_csv(lineterminator="\n"), path)
+    def to_csv(self, path: PathLike, *, raw: bool = ..., written: pd.DataFrame | None = ...) -> None: ...
+    def to_csv(
+        self, path: PathLike | None = None, *, raw: bool = False, written: pd.DataFrame | None = None
+    ) -> str | None:
+        """The `table` as CSV text, or written to `path`.
+
+        Text that a spreadsheet would take for a formula gets an apostrophe before it; raw: it does not. written: the
+        text of the queries' cells in the file that they came from; cells that did not change get it back.
+        """
+        frame = self.frame
+        if written is not None:
+            frame = with_written(frame, self.changed_cells, self.positions, written)
+        table = self._beside(frame)
+        return _delivered((table if raw else neutralised(table)).to_csv(lineterminator="\n"), path)
 
     def _record(self) -> Any:
         return record(self, shortfall=self.shortfall, verdicts=self.verify())
@@ -225,8 +263,13 @@ class Counterfactuals:
             self.frame.iloc[np.flatnonzero(self.positions == place)],
             schema=self.schema,
             title=f"row {card['heading']} → {card['target']}",
-            density=None if self.density is None else self.density(place),
+            density=self._density(place),
         )
+
+    def _density(self, place: int) -> Density | None:
+        if self.density is not None:
+            return self.density(place)
+        return None if self.origin is None else self.origin.density(place)
 
     def _place(self, row: Any, position: int | None) -> int:
         """The position of the query that a caller means."""
@@ -254,6 +297,13 @@ def _picked(frame: pd.DataFrame, rows: np.ndarray, columns: np.ndarray) -> np.nd
         here = columns == j
         picked[here] = frame.iloc[rows[here], j].astype(object).to_numpy()
     return picked
+
+
+def _free(name: Any, taken: set[str]) -> Any:
+    """A name that no feature has: `info_` is put before it until that is so."""
+    while str(name) in taken:
+        name = f"info_{name}"
+    return name
 
 
 def _delivered(text: str, path: PathLike | None) -> str | None:

@@ -179,7 +179,9 @@ class _Chunk:
         if self.terms.stand_in is not None:
             answers = self.terms.stand_in.probabilities(rows, each=count)
             probability = answers[np.arange(len(rows)), self.context.target[query]]
-            verdict[probability < self.terms.least_probability[query]] = Verdict.DOUBTFUL
+            # Where less than a half is asked for, another class could be the likelier.
+            doubtful = (probability < self.terms.least_probability[query]) | (probability < answers.max(axis=1))
+            verdict[doubtful] = Verdict.DOUBTFUL
         return probability, verdict
 
 

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 __all__ = ["explain", "log_density", "sample", "terms_of"]
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dicoflex.answers.ceilings import MOST_ANSWERS, check_cost
 from dicoflex.answers.check import Check
 from dicoflex.answers.counterfactuals import Counterfactuals
 from dicoflex.answers.draws import Draws, Terms, draw
 from dicoflex.answers.frames import confirmed, frame_of
+from dicoflex.answers.origin import Origin, info_of
 from dicoflex.answers.query import Query
 from dicoflex.answers.refined import CHECK_ROUNDS, Answers, refined
 from dicoflex.answers.selection import ranges_of, select
 from dicoflex.answers.shortfall import shortfall, why_none
+from dicoflex.answers.verdicts import has_target, verdicts
 from dicoflex.errors import QueryError
-from dicoflex.generators.base import Context
 from dicoflex.model import Model
 from dicoflex.request import Request
 from dicoflex.values import differ
@@ -36,18 +36,26 @@ UNLIKELY = 0.05
 def explain(model: Model, rows: pd.DataFrame, request: Request, *, check: Check | None = None) -> Counterfactuals:
     """Up to `n` counterfactuals for every row: different from each other, close, and likely.
 
-    check: a callable that labels rows; only rows that it gives the target are returned, drawing up to five rounds.
+    check: a callable that labels rows; only rows that it gives the target are returned, drawing up to five rounds. It
+    is also asked which of the rows have the target already.
     """
     query = Query.make(model, rows, request, check)
+    check_cost(len(query), request.n, max(CANDIDATES, 4 * request.n), most=MOST_ANSWERS)
+    already = has_target(model, query, check)
     terms = terms_of(model, query, filtered=True)
-    if request.refine and model.coherence is not None:
-        return _result(model, query, refined(model, query, terms, check), checked=check is not None)
+    answers = _answers(model, query, terms, check)
+    found = _result(model, query, answers, terms, checked=check is not None)
+    return replace(found, verdict=verdicts(query, already, np.bincount(answers.draws.query, minlength=len(query))))
+
+
+def _answers(model: Model, query: Query, terms: Terms, check: Check | None) -> Answers:
+    if query.request.refine and model.coherence is not None:
+        return refined(model, query, terms, check)
     draws = _candidates(model, query, query.answerable(), terms)
     refused = np.zeros(len(query), dtype=np.int64)
     if check is not None:
         draws, refused = _confirm(model, query, draws, terms, check)
-    chosen = draws.take(_choose(model, query, draws))
-    return _result(model, query, Answers(chosen, refused), checked=check is not None)
+    return Answers(draws.take(_choose(model, query, draws)), refused)
 
 
 def sample(model: Model, rows: pd.DataFrame, request: Request, *, filtered: bool = True) -> pd.DataFrame:
@@ -56,6 +64,7 @@ def sample(model: Model, rows: pd.DataFrame, request: Request, *, filtered: bool
     filtered: leave out draws that the stand-in doubts, and the least likely 5 % of a row's draws.
     """
     query = Query.make(model, rows, request)
+    check_cost(len(query), request.n, request.n)
     query.refuse_unanswerable()
     terms = terms_of(model, query, filtered=filtered)
     draws = draw(model.generator, model.encoding, query.context, query.keys, request.n, terms)
@@ -101,18 +110,19 @@ def _candidates(model: Model, query: Query, which: Ints, terms: Terms, again: in
 
 
 def _confirm(model: Model, query: Query, draws: Draws, terms: Terms, check: Check) -> tuple[Draws, Ints]:
-    """Draws that `check` confirms, and how many it refused; short queries get further rounds with fresh keys."""
-    kept, refused = [], np.zeros(len(query), dtype=np.int64)
+    """Draws that `check` confirms, and how many others it refused; short queries get further rounds with fresh keys."""
+    kept, refused = [], []
     for round_number in range(CHECK_ROUNDS):
         good = confirmed(model, query, draws.values, draws.query, check)
-        np.add.at(refused, draws.query[~good], 1)
+        refused.append(draws.take(np.flatnonzero(~good)))
         kept.append(draws.take(np.flatnonzero(good)))
         have = np.bincount(np.concatenate([k.query for k in kept]), minlength=len(query))
         short = np.flatnonzero((have < query.request.n) & query.feasible)
         if len(short) == 0 or round_number == CHECK_ROUNDS - 1:
             break
         draws = _candidates(model, query, short, terms, round_number + 1)
-    return Draws.join(kept).without_repeats(), refused
+    tried = np.bincount(Draws.join(refused).without_repeats().query, minlength=len(query))
+    return Draws.join(kept).without_repeats(), tried
 
 
 def _choose(model: Model, query: Query, draws: Draws) -> Ints:
@@ -130,16 +140,16 @@ def _choose(model: Model, query: Query, draws: Draws) -> Ints:
     return np.concatenate(chosen)
 
 
-def _result(model: Model, query: Query, answers: Answers, *, checked: bool) -> Counterfactuals:
+def _result(model: Model, query: Query, answers: Answers, terms: Terms, *, checked: bool) -> Counterfactuals:
     draws = answers.draws
     changed = differ(draws.values, query.context.query[draws.query])
     frame = frame_of(model, query, draws.values, draws.query)
     got = np.bincount(draws.query, minlength=len(query))
-    short = shortfall(model, query, got, answers.refused, rounds=CHECK_ROUNDS)
+    short = shortfall(model, query, terms, got, answers.refused)
     return Counterfactuals(
         queries=query.frame,
         frame=frame,
-        info=_info(model, query, draws, changed, frame.index, checked=checked).assign(**answers.known),
+        info=_info(model, query, draws, frame.index, checked=checked).assign(**answers.known),
         positions=draws.query,
         shortfall=short.table,
         short=short.positions,
@@ -148,39 +158,17 @@ def _result(model: Model, query: Query, answers: Answers, *, checked: bool) -> C
         targets=[model.labels[i] for i in query.context.target],
         model=model.fingerprint,
         changed=changed,
-        density=_Densities(model, query.context) if len(model.schema) == 2 else None,
+        origin=Origin(model, query.context, checked=checked, free=query.limits is None),
     )
 
 
-def _info(
-    model: Model, query: Query, draws: Draws, changed: NDArray[np.bool_], index: pd.Index, *, checked: bool
-) -> pd.DataFrame:
+def _info(model: Model, query: Query, draws: Draws, index: pd.Index, *, checked: bool) -> pd.DataFrame:
     """What is known of each answer."""
     own, n = query.context.query[draws.query], len(draws.values)
-    before, after = model.encoding.standardise(own), model.encoding.standardise(draws.values)
-    columns = {
-        "target": model.classes[query.context.target[draws.query]],
-        "log_density": draws.log_density,
-        "n_changed": changed.sum(axis=1),
-        "proximity": np.sqrt(((before - after) ** 2).sum(axis=1)),
-        "probability": draws.probability,
-        "valid": pd.arrays.BooleanArray(np.full(n, checked), np.full(n, not checked)),
-    }
+    columns = info_of(
+        model, own, draws.values, query.context.target[draws.query],
+        log_density=draws.log_density, probability=draws.probability,
+    )  # fmt: skip
+    columns["valid"] = pd.arrays.BooleanArray(np.full(n, checked), np.full(n, not checked))
     cost = query.cost(draws.values, own)
     return pd.DataFrame(columns if cost is None else {**columns, "cost": cost}, index=index)
-
-
-@dataclass(frozen=True)
-class _Densities:
-    """For a query's position, the log density of rows as its counterfactuals."""
-
-    model: Model
-    context: Context
-
-    def __call__(self, position: int) -> Callable[[pd.DataFrame], Floats]:
-        return partial(self._log_density, position)
-
-    def _log_density(self, position: int, rows: pd.DataFrame) -> Floats:
-        values = self.model.encoding.encode(rows)
-        context = self.context.take(slice(position, position + 1)).repeat(len(values))
-        return self.model.generator.log_prob(context, values)

@@ -210,6 +210,12 @@ def _confidence(model: Model, confidence: float | None, targets: Ints) -> Floats
     if not 0 <= confidence <= 1:
         raise QueryError(f"confidence must lie between 0 and 1, got {confidence!r}")
     for label in np.unique(targets):
+        lowest = float(model.confidence.lowest[label])
+        if confidence < lowest:
+            raise QueryError(
+                f"confidence {confidence:g} makes no counterfactual: below {lowest:g} another class may be likelier "
+                f"than {model.labels[label]!r}; give at least that, or leave confidence out"
+            )
         highest = float(model.confidence.highest[label])
         if confidence > highest + 1e-9:
             raise QueryError(

@@ -49,23 +49,24 @@ def answers_to(model: Model, query: Query, terms: Terms) -> Candidates:
 
 
 def _confirm(model: Model, query: Query, found: Candidates, terms: Terms, check: Check) -> tuple[Candidates, Ints]:
-    """Candidates that `check` confirms, and how many it refused; short queries get further rounds with fresh keys.
+    """Candidates that `check` confirms, and how many others it refused; short queries get rounds with fresh keys.
 
     Where it refuses a refined row, the row as it was drawn is tried.
     """
     kept: list[Candidates] = []
-    refused = np.zeros(len(query), dtype=np.int64)
+    refused: list[Candidates] = []
     for round_number in range(CHECK_ROUNDS):
         good = confirmed(model, query, found.values, found.query, check)
         drawn = as_drawn(model, query, found.take(~good))
         kept += [found.take(good), drawn.take(confirmed(model, query, drawn.values, drawn.query, check))]
-        np.add.at(refused, found.query[~good], 1)
+        refused.append(found.take(~good))
         have = np.bincount(np.concatenate([part.query for part in kept]), minlength=len(query))
         short = np.flatnonzero((have < query.request.n) & query.feasible)
         if len(short) == 0 or round_number == CHECK_ROUNDS - 1:
             break
         found = candidates(model, query, short, terms, round_number + 1)
-    return Candidates.join(kept).without_repeats(), refused
+    tried = np.bincount(Candidates.join(refused).without_repeats().query, minlength=len(query))
+    return Candidates.join(kept).without_repeats(), tried
 
 
 def _chosen(model: Model, query: Query, found: Candidates) -> tuple[Candidates, Ints]:

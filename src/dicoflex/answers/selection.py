@@ -12,6 +12,7 @@ from dicoflex.table.encoding import Values
 from dicoflex.table.schema import Schema
 
 Floats = NDArray[np.float64]
+MOST_COMPARED = 4096
 
 
 def select(
@@ -29,15 +30,16 @@ def select(
     The first is the best by itself: near the query and likely; where the `effort` of each is given, that counts in
     place of nearness. Each next one has the greatest
     `(1 - variety) * merit + variety * distance to the nearest one already taken`. Equals are never taken twice, so
-    there may be fewer than `n`.
+    there may be fewer than `n`. Distances are shares of the widest one between candidates, of the first thousands of
+    them; none is kept, so that memory grows with the candidates and not with their square.
     """
     if len(candidates) == 0:
         return np.zeros(0, dtype=np.int64)
     distance = gower(candidates, query[None, :], ranges)[:, 0] if effort is None else effort
     merit = 1.0 - 0.5 * _rank(distance) - 0.5 * _rank(-log_density)
-    between = gower(candidates, candidates, ranges)
-    scale = float(between.max()) or 1.0
-    chosen: NDArray[np.int64] = _greedy(merit, between / scale, min(n, len(candidates)), variety)
+    rows = np.ascontiguousarray(candidates)
+    scale = float(_widest(rows[:MOST_COMPARED], ranges)) or 1.0
+    chosen: NDArray[np.int64] = _greedy(rows, merit, ranges, scale, min(n, len(rows)), variety)
     return chosen
 
 
@@ -50,7 +52,7 @@ def gower(a: Values, b: Values, ranges: Floats) -> Floats:
     array([[0.5  , 0.125]])
     """
     out = np.empty((len(a), len(b)))
-    _gower(np.ascontiguousarray(a), np.ascontiguousarray(b), a is b, ranges, out)
+    _gower(np.ascontiguousarray(a), np.ascontiguousarray(b), ranges, out)
     return out
 
 
@@ -66,15 +68,19 @@ def _rank(values: Floats) -> Floats:
 
 
 @compiled()
-def _gower(a, b, same, ranges, out):  # type: ignore[no-untyped-def]
-    """Fill in the distances; of the `same` rows on both sides, half of them do."""
+def _gower(a, b, ranges, out):  # type: ignore[no-untyped-def]
     for i in range(len(a)):
-        for j in range(i if same else len(b)):
+        for j in range(len(b)):
             out[i, j] = _apart(a, i, b, j, ranges)
-            if same:
-                out[j, i] = out[i, j]
-        if same:
-            out[i, i] = 0.0
+
+
+@compiled()
+def _widest(rows, ranges):  # type: ignore[no-untyped-def]
+    widest = 0.0
+    for i in range(len(rows)):
+        for j in range(i):
+            widest = max(widest, _apart(rows, i, rows, j, ranges))
+    return widest
 
 
 @compiled(inline="always")
@@ -92,7 +98,7 @@ def _apart(a, i, b, j, ranges):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _greedy(merit, between, n, variety):  # type: ignore[no-untyped-def]
+def _greedy(rows, merit, ranges, scale, n, variety):  # type: ignore[no-untyped-def]
     chosen = np.empty(n, dtype=np.int64)
     nearest = np.ones(len(merit))
     for step in range(n):
@@ -106,5 +112,5 @@ def _greedy(merit, between, n, variety):  # type: ignore[no-untyped-def]
             return chosen[:step]
         chosen[step] = best
         for i in range(len(merit)):
-            nearest[i] = min(nearest[i], between[best, i])
+            nearest[i] = min(nearest[i], _apart(rows, best, rows, i, ranges) / scale)
     return chosen

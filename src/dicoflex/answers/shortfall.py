@@ -10,7 +10,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dicoflex.answers.draws import Terms
+from dicoflex.answers.fates import Fate, fates
 from dicoflex.answers.query import Query
+from dicoflex.answers.refined import CHECK_ROUNDS
 from dicoflex.constraints.kinds import KINDS, OneConstraint
 from dicoflex.limits.limits import Limits
 from dicoflex.model import Model
@@ -30,18 +33,15 @@ class Shortfall:
     positions: Ints
 
 
-def shortfall(model: Model, query: Query, got: Ints, refused: Ints, *, rounds: int) -> Shortfall:
-    """Who got fewer than asked for. refused: how many candidates `check` refused, in so many rounds."""
+def shortfall(model: Model, query: Query, terms: Terms, got: Ints, refused: Ints) -> Shortfall:
+    """Who got fewer than asked for. refused: how many different rows `check` refused."""
     n = query.request.n
     short = np.flatnonzero(got < n)
     if len(short) == 0:
         return Shortfall(pd.DataFrame(columns=COLUMNS), short)
     labels = query.frame.index.to_flat_index()
-    asked = short[query.feasible[short] & (refused[short] == 0)]
-    blamed = hardest(model, query, asked) if query.limits is not None and len(asked) else {}
-    entries = [
-        (labels[i], n, int(got[i]), _reason(query, i, int(refused[i]), rounds, blamed.get(i))) for i in short.tolist()
-    ]
+    reasons = _reasons(model, query, terms, short, got, refused)
+    entries = [(labels[i], n, int(got[i]), reasons[i]) for i in short.tolist()]
     return Shortfall(pd.DataFrame(entries, columns=COLUMNS), short)
 
 
@@ -58,14 +58,60 @@ def why_none(model: Model, query: Query, i: int) -> str:
     )
 
 
-def _reason(query: Query, i: int, refused: int, rounds: int, blamed: str | None) -> str:
-    if query.limits is not None and query.limits.reasons[i] is not None:
-        return str(query.limits.reasons[i])
-    if refused:
-        return f"check refused {refused} candidates in {rounds} rounds"
+def _reasons(model: Model, query: Query, terms: Terms, short: Ints, got: Ints, refused: Ints) -> dict[int, str]:
+    """Why each of the queries `short` got too few: what the constraints, a check, or else its own draws say."""
+    reasons = {int(i): str(query.limits.reasons[i]) for i in short if query.limits is not None}
+    able = short[query.feasible[short]]
+    enough = got + refused >= query.request.n
+    for i in able:
+        reasons[int(i)] = f"check refused {refused[i]} candidates in {CHECK_ROUNDS} rounds"
+    asked = able[(refused[able] == 0) | ~enough[able]]
+    if len(asked) == 0:
+        return reasons
+    shares = fates(model, query, asked, terms)
+    blamed = hardest(model, query, asked) if query.limits is not None else {}
+    for k, i in enumerate(asked.tolist()):
+        found, tried = got[i] + refused[i], refused[i]
+        before = f"check refused {tried} of the {found} different rows that were found; " if tried else ""
+        reasons[i] = before + _stood_in_the_way(model, query, i, shares[k], got=int(got[i]), blamed=blamed.get(i))
+    return reasons
+
+
+def _stood_in_the_way(
+    model: Model, query: Query, i: int, shares: NDArray[np.float64], *, got: int, blamed: str | None
+) -> str:
+    """What most draws of query `i` failed at, and what would help."""
+    # A draw that nothing speaks against is no answer only where it is a repeat.
+    worst = Fate(1 + int(np.argmax(shares[1:]))) if shares[1:].max() > shares[Fate.USABLE] else Fate.USABLE
+    share = f"{shares[worst]:.0%}"
+    if worst == Fate.COPY:
+        return f"{share} of the draws are training rows; leave novel out"
     if blamed is not None:
-        return f"too few different rows obey the constraints and pass; the hardest: {blamed}"
-    return "no more different rows that pass under these conditions; free a feature, raise p or lower confidence"
+        also = {
+            Fate.DOUBTED: f"; of the draws with it, the stand-in doubts {share}",
+            Fate.RARE: f"; of the draws with it, {share} are too rare",
+        }
+        return f"too few different rows obey the constraints and pass; the hardest: {blamed}{also.get(worst, '')}"
+    if worst == Fate.RARE:
+        return (
+            f"{share} of the draws can't be made usual enough: rarer than plausible={query.request.plausible:g}; "
+            "lower plausible, or leave it out with coherent=False"
+        )
+    whys = ["no more different rows were found"] if got or worst != Fate.DOUBTED else []
+    whys += [f"the stand-in doubts {share} of the draws"] if worst == Fate.DOUBTED else []
+    return f"{', and '.join(whys)}; {_remedies(model, query, i)}"
+
+
+def _remedies(model: Model, query: Query, i: int) -> str:
+    """What the caller could loosen; nothing is named that is loose already."""
+    target, sure = query.context.target[i], query.context.confidence[i]
+    loosened = {
+        "free a feature": bool(query.frozen.any()),
+        "raise p": (query.request.p or 0.0) < max(model.exponents),
+        "lower confidence": model.has_confidence and sure > model.confidence.lowest[target],
+    }
+    words = [word for word, helps in loosened.items() if helps]
+    return " or ".join(words) if words else "there may be no more, as nothing is left to loosen"
 
 
 def hardest(model: Model, query: Query, which: Ints) -> dict[int, str]:

@@ -10,7 +10,7 @@ __all__ = ["verify"]
 
 import math
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ from dicoflex.table.schema import Schema
 from dicoflex.values import is_missing, plain
 
 ROUNDING = 1e-14  # of limits that are calculated from the query, as a share of their size
-STEP_ROUNDING = 1e-6
+STEP_ROUNDING = 1e-12  # of multiples of a step, as a share of their size
 COST_ROUNDING = 1e-9
 
 Row = dict[Any, Any]
@@ -42,12 +42,14 @@ def verify(
     schema: Schema,
     *,
     frozen: Sequence[Any] = (),
+    others: Mapping[str, np.ndarray] | None = None,
 ) -> pd.DataFrame:
     """Whether each answer obeys each constraint: a frame with the columns row, cf, constraint, holds.
 
     queries: the rows explained; frame: the answers, index (row, cf); positions: the place of each answer's query.
     frozen: features that may not change besides those of `constraints`. The line "schema" says that the columns and
-    dtypes are the query's, and every changed value is one that the schema knows.
+    dtypes are the query's, and every changed value is one that the schema knows. others: further lines, with whether
+    they hold of each answer.
 
     >>> queries = pd.DataFrame({"age": [30], "hours": [40]})
     >>> index = pd.MultiIndex.from_tuples([(0, 0)], names=["row", "cf"])
@@ -66,13 +68,14 @@ def verify(
     before, after = _rows(queries), _rows(frame.reindex(columns=queries.columns))
     typed = _same_types(queries, frame)
     holds = [_verdicts(checks, before[place], row, typed) for place, row in zip(positions, after, strict=True)]
-    labels = [label for label, _ in checks]
+    table = np.array(holds, dtype=bool).reshape(len(after), len(checks))
+    labels = [*(label for label, _ in checks), *(others or {})]
     return pd.DataFrame(
         {
             "row": frame.index.get_level_values(0).repeat(len(labels)),
             "cf": frame.index.get_level_values(1).repeat(len(labels)),
             "constraint": pd.Series(labels * len(after), dtype="str"),
-            "holds": np.array(holds, dtype=bool).reshape(-1),
+            "holds": np.column_stack([table, *(others or {}).values()]).astype(bool).reshape(-1),
         }
     )
 
@@ -203,7 +206,8 @@ def _step(feature: Feature, step: float) -> Check:
         if is_missing(value):
             return False
         nearest = round(value / step)
-        return abs(value / step - nearest) < STEP_ROUNDING or bool(_stored(feature, nearest * step) == value)
+        near = abs(value / step - nearest) <= STEP_ROUNDING * max(1, abs(nearest))
+        return near or bool(_stored(feature, nearest * step) == value)
 
     return holds
 

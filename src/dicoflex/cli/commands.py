@@ -17,12 +17,15 @@ from dicoflex.cli.constraint_flags import Flags, constraints, matches
 from dicoflex.cli.messages import counted, note, say_fitted, say_header, say_schema, say_shortfall, say_verdicts
 from dicoflex.cli.options import Drop, ModelFile, Rows, Seed, spread
 from dicoflex.cli.row_keys import made_key, read_key_file
-from dicoflex.cli.tables import TableFlags, query_rows, sampled_rows, training_rows
+from dicoflex.cli.tables import TableFlags, query_rows, sampled_rows, training_rows, written_rows
 from dicoflex.errors import QueryError, named
+from dicoflex.runtime.printable import printable_json
 from dicoflex.runtime.whole_files import write_text
 from dicoflex.table.files import check_folder, ending_of, write_parquet
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from dicoflex.answers.counterfactuals import Counterfactuals
 
 BROKEN = 4
@@ -183,6 +186,10 @@ def explain(
         Path | None,
         typer.Option("--out", "-o", help="File to write: .csv, .json, .html or .parquet.", show_default="the terminal"),
     ] = None,
+    raw: Annotated[
+        bool,
+        typer.Option("--raw", help="With .csv: leave what a spreadsheet would take for a formula as it is."),
+    ] = False,
     pictures: Annotated[bool, typer.Option("--pictures", help="With .html: a picture for each row.")] = False,
     row_id: Annotated[
         str | None, typer.Option("--id", help="Column that names the rows; no feature.", show_default=False)
@@ -222,10 +229,11 @@ def explain(
     if out is None:
         Console().print(found)
     else:
-        _write_result(found, out, ending, pictures=pictures)
+        written = written_rows(rows) if ending == ".csv" else None
+        _write_result(found, out, ending, pictures=pictures, raw=raw, written=written)
         note(f"wrote {counted(len(found), 'counterfactual')} for {counted(len(queries), 'row')} to {out}")
     say_shortfall(found, n)
-    if verify and not say_verdicts(found):
+    if verify and not say_verdicts(found, queries):
         raise typer.Exit(BROKEN)
 
 
@@ -247,7 +255,7 @@ def inspect(
 
     header = read_header(model)
     if as_json:
-        print(json.dumps(header, indent=2, ensure_ascii=False))
+        print(printable_json(json.dumps(header, indent=2, ensure_ascii=False)))
         return
     say_header(header, model)
 
@@ -265,9 +273,11 @@ def _class_named(text: str, classes: Iterable[Any]) -> Any:
     return found[0]
 
 
-def _write_result(found: Counterfactuals, path: Path, ending: str, *, pictures: bool) -> None:
+def _write_result(
+    found: Counterfactuals, path: Path, ending: str, *, pictures: bool, raw: bool, written: pd.DataFrame | None
+) -> None:
     if ending == ".csv":
-        found.to_csv(path)
+        found.to_csv(path, raw=raw, written=written)
     elif ending == ".json":
         found.to_json(path)
     elif ending == ".html":

@@ -10,9 +10,12 @@ from collections.abc import Sequence
 
 from dicoflex.cli import signing
 from dicoflex.cli.commands import app
+from dicoflex.cli.messages import note
+from dicoflex.cli.streams import TERMINATED, any_text, heeding_termination
 from dicoflex.errors import UserError
 
 INTERRUPTED = 130
+ENDED = {INTERRUPTED: "interrupted", TERMINATED: "terminated"}
 
 for command in signing.COMMANDS:
     app.command()(command)
@@ -26,11 +29,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     0
     """
     arguments = sys.argv[1:] if argv is None else list(argv)
+    any_text()
     try:
-        app(args=arguments, prog_name="dicoflex")
+        with heeding_termination():
+            app(args=arguments, prog_name="dicoflex")
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
-        return _complain("interrupted", code) if code == INTERRUPTED else code
+        return _complain(ENDED[code], code) if code in ENDED else code
     except KeyboardInterrupt:
         return _complain("interrupted", INTERRUPTED)
     except UserError as error:
@@ -44,5 +49,5 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _complain(message: str, code: int, *, debug: bool = False) -> int:
     if debug:
         traceback.print_exc()
-    print(message, file=sys.stderr)
+    note(message)
     return code

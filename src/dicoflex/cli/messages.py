@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.text import Text
 
 from dicoflex.errors import ModelFileError
+from dicoflex.runtime.printable import printable, printable_lines
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,11 +27,13 @@ if TYPE_CHECKING:
 
 
 MOST_REASONS = 3
+ALREADY = "already"
 
 
 def note(message: str) -> None:
-    """A line beside the result, so that the result alone can be piped on."""
-    print(message, file=sys.stderr)
+    """A line beside the result, so that the result alone can be piped on; nothing in it disturbs a terminal."""
+    if sys.stderr is not None:
+        print(printable_lines(message), file=sys.stderr)
 
 
 def counted(count: int, noun: str) -> str:
@@ -38,6 +41,10 @@ def counted(count: int, noun: str) -> str:
 
 
 def say_shortfall(found: Counterfactuals, n: int) -> None:
+    """Who has the target already, and who got fewer than asked for."""
+    already = list(found.verdict).count(ALREADY)
+    if already:
+        note(f"{counted(already, 'row')} had the target already; other rows of that class were found for them")
     short = found.shortfall
     if len(short):
         reasons = list(dict.fromkeys(map(str, short["reason"])))
@@ -46,12 +53,12 @@ def say_shortfall(found: Counterfactuals, n: int) -> None:
             note(f"and {counted(len(reasons) - MOST_REASONS, 'other reason')}; --out found.json lists them by row")
 
 
-def say_verdicts(found: Counterfactuals) -> bool:
-    """Print how many answers obey each constraint, beside the result; whether all do."""
-    verdicts = found.verify()
+def say_verdicts(found: Counterfactuals, rows: pd.DataFrame) -> bool:
+    """Print how many answers to `rows` obey each constraint, beside the result; whether all do."""
+    verdicts = found.verify(rows)
     table = print_table("constraint", "answers", "obey", "break")
     for constraint, holds in verdicts.groupby("constraint", sort=False)["holds"]:
-        table.add_row(Text(str(constraint)), *(str(n) for n in (len(holds), holds.sum(), (~holds).sum())))
+        table.add_row(Text(printable(str(constraint))), *(str(n) for n in (len(holds), holds.sum(), (~holds).sum())))
     if len(verdicts):
         Console(stderr=True).print(table)
     broken = verdicts[~verdicts["holds"]]
@@ -82,7 +89,7 @@ def say_header(header: Mapping[str, Any], path: Path) -> None:
     table = print_table("", "")
     table.show_header = False
     for name, value in {"file": str(path), **facts}.items():
-        table.add_row(Text(name, style="dim"), Text(value))
+        table.add_row(Text(name, style="dim"), Text(printable(value)))
     console.print(table)
     console.print()
     say_schema(described, console)
@@ -117,13 +124,14 @@ def say_schema(described: Schema, console: Console) -> None:
     """The features, and the constraints that bind every call, as two tables."""
     table = print_table("feature", "kind", "dtype", "values")
     for feature in described.features:
-        table.add_row(Text(str(feature.name)), feature.kind.value, feature.dtype, Text(feature.values_text()))
+        texts = (str(feature.name), feature.kind.value, feature.dtype, feature.values_text())
+        table.add_row(*(Text(printable(text)) for text in texts))
     console.print(table)
     if described.constraints.is_empty:
         return
     table = print_table("constraint of every call", "to lift it")
     for one in described.constraints.one_by_one():
-        table.add_row(Text(one.text), Text(f"--override {shlex.quote(one.entry)}"))
+        table.add_row(Text(printable(one.text)), Text(printable(f"--override {shlex.quote(one.entry)}")))
     console.print()
     console.print(table)
 

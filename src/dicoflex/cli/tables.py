@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["TableFlags", "query_rows", "sampled_rows", "training_rows"]
+__all__ = ["TableFlags", "query_rows", "sampled_rows", "training_rows", "written_rows"]
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ import typer
 from dicoflex.cli.constraint_flags import features
 from dicoflex.cli.options import Drop, repeated
 from dicoflex.errors import DataError, QueryError, SchemaError, SettingError, named
-from dicoflex.table.files import TABLE_ENDINGS, ending_of, read, read_as, refuse_unnamed, without
+from dicoflex.table.files import TABLE_ENDINGS, ending_of, read, read_as, read_text, refuse_unnamed, without
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -117,6 +117,11 @@ def query_rows(
         frame = frame.drop(columns=label)
     _refuse_other_columns(frame, schema.names, path)
     return frame[schema.names]
+
+
+def written_rows(path: Path) -> pd.DataFrame | None:
+    """The cells of a CSV file as they are written, row by row; None for other files, which keep values and no text."""
+    return None if ending_of(path, TABLE_ENDINGS) == ".parquet" else read_text(path)
 
 
 def _refuse_other_columns(frame: pd.DataFrame, known: Sequence[Any], path: Path) -> None:

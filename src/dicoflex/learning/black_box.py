@@ -4,7 +4,8 @@ from __future__ import annotations
 
 __all__ = ["BlackBox", "agreed", "wrapped"]
 
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,8 @@ from dicoflex.table.encoding import Encoding, Values
 from dicoflex.values import plain
 
 CHUNK = 100_000
+WEAK = 0.8
+MOST_WEAK = 5
 
 
 @dataclass
@@ -49,6 +52,9 @@ class BlackBox:
 
 
 def _numbers(answer: Any) -> NDArray[np.float64]:
+    if hasattr(answer, "detach"):
+        # A tensor that gradients are kept for is no array yet.
+        answer = answer.detach().cpu()
     try:
         return np.asarray(answer, dtype=np.float64)
     except (TypeError, ValueError):
@@ -80,6 +86,8 @@ def wrapped(
 
 def _order(classes: Sequence[Any], names: list[Any]) -> list[int]:
     """Which column of the black box belongs to each of the sorted labels."""
+    if isinstance(classes, str) or not isinstance(classes, Iterable):
+        raise SettingError(f"classes= lists the labels of predict_proba's columns, got {classes!r}; give clf.classes_")
     columns = [plain(c) for c in classes]
     lacking = [name for name in names if name not in columns]
     if lacking:
@@ -94,7 +102,7 @@ def _order(classes: Sequence[Any], names: list[Any]) -> list[int]:
 
 def _reordered(predict_proba: Callable[[pd.DataFrame], Any], order: list[int]) -> Callable[[pd.DataFrame], Any]:
     def reordered(frame: pd.DataFrame) -> NDArray[np.float64]:
-        answer = np.asarray(predict_proba(frame), dtype=np.float64)
+        answer = _numbers(predict_proba(frame))
         if answer.ndim != 2 or answer.shape[1] != len(order):
             raise BlackBoxError(f"predict_proba gave shape {answer.shape}, but classes= names {len(order)} columns")
         picked: NDArray[np.float64] = answer[:, order]
@@ -106,12 +114,61 @@ def _reordered(predict_proba: Callable[[pd.DataFrame], Any], order: list[int]) -
 def agreed(
     black_box: BlackBox, values: Values, labels: NDArray[np.int64], names: list[Any]
 ) -> NDArray[np.float64]:  # fmt: skip
-    """The black box's answers for the training rows; refused where they contradict the labels."""
+    """The black box's answers for the training rows; refused where they contradict the labels.
+
+    They do where they agree with less than half of them, and where the columns in another order agree better than
+    chance would have it. Weak agreement with a class is told in a warning.
+    """
     answers = black_box.probabilities(values)
-    agree = float(np.mean(answers.argmax(axis=1) == labels))
+    said = answers.argmax(axis=1)
+    counts = np.bincount(labels * len(names) + said, minlength=len(names) ** 2).reshape(len(names), -1)
+    order = _better_order(counts)
+    if order is not None:
+        _refuse_order(counts, order, names)
+    agree = counts.trace() / len(labels)
     if agree < 0.5:
         raise BlackBoxError(
             f"predict_proba agrees with y on only {agree:.0%} of the rows: its columns are probably in another order "
             f"than {names}; pass classes=clf.classes_, and labels that the black box itself gave"
         )
+    _warn_of_weak(counts, names)
     return answers
+
+
+def _better_order(counts: NDArray[np.int64]) -> NDArray[np.int64] | None:
+    """The column that each label should have, where that agrees better with y than the columns as they are.
+
+    counts: of each label's rows, how many each column is the highest of. Rows on which the two orders differ are like
+    tosses of a coin if neither is better; more than two deviations beyond half of them are no chance.
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    _, order = linear_sum_assignment(counts, maximize=True)
+    moved = order != np.arange(len(order))
+    theirs, ours = (int(counts[moved, column].sum()) for column in (order[moved], np.flatnonzero(moved)))
+    return order if theirs - ours > 2 * np.sqrt(theirs + ours) else None
+
+
+def _refuse_order(counts: NDArray[np.int64], order: NDArray[np.int64], names: list[Any]) -> None:
+    """Say in which order the columns agree better: label i stands in column order[i]."""
+    columns: list[Any] = [None] * len(names)
+    for name, column in zip(names, order, strict=True):
+        columns[column] = name
+    now, then = counts.trace() / counts.sum(), counts[np.arange(len(names)), order].sum() / counts.sum()
+    raise BlackBoxError(
+        f"predict_proba agrees with y on only {now:.0%} of the rows, and on {then:.0%} with its columns in another "
+        f"order than {names}; pass classes=clf.classes_, which seem to be {columns}"
+    )
+
+
+def _warn_of_weak(counts: NDArray[np.int64], names: list[Any]) -> None:
+    """Warn where the black box gives a class's rows another label too often."""
+    share = counts.diagonal() / np.maximum(counts.sum(axis=1), 1)
+    weak = [f"{share[i]:.0%} of {names[i]!r}" for i in np.argsort(share, kind="stable") if share[i] < WEAK]
+    if weak:
+        listed = ", ".join(weak[:MOST_WEAK]) + (", …" if len(weak) > MOST_WEAK else "")
+        warnings.warn(
+            f"predict_proba agrees with y on only {counts.trace() / counts.sum():.0%} of the rows ({listed}); "
+            "counterfactuals will be those of predict_proba: give the labels that it gives, clf.predict(X)",
+            stacklevel=2,
+        )

@@ -20,6 +20,7 @@ from dicoflex.learning.steps import (
     held_out_pairs,
     make_teacher,
     split_pairs,
+    train_first,
     train_stage,
 )
 from dicoflex.learning.training import History, TrainingSet
@@ -69,7 +70,7 @@ class _Judged:
         parts, held_out = self._bank()
         generator = self.task.new_generator()
         training_set = TrainingSet(parts, held_out, self.table.values, self.table.values)
-        histories = [train_stage(generator, training_set, self.task, "training")]
+        histories = [train_first(generator, training_set, self.task)]
         for number in range(self.config.rounds):
             if histories[-1].interrupted:
                 break

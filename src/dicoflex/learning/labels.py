@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dicoflex.errors import DataError
-from dicoflex.values import is_half_read, plain
+from dicoflex.values import is_half_read, plain, typed
 
 
 def read_labels(y: Any, n_rows: int) -> tuple[NDArray[np.int64], list[Any]]:
@@ -38,10 +38,20 @@ def read_labels(y: Any, n_rows: int) -> tuple[NDArray[np.int64], list[Any]]:
     unheld = next((v for v in values if is_half_read(v) or (isinstance(v, float) and math.isinf(v))), None)
     if unheld is not None:
         raise DataError(f"y holds {unheld!r}, which no file can hold; give other labels, or drop those rows")
+    _refuse_twins(values)
     names = sorted(set(values), key=lambda v: (type(v).__name__, v))
     _check_classes(names, n_rows)
     lookup = {name: i for i, name in enumerate(names)}
     return np.array([lookup[v] for v in values], dtype=np.int64), names
+
+
+def _refuse_twins(values: list[Any]) -> None:
+    """Refuse labels such as 1 and True, which are equal, so that no table of labels can tell them apart."""
+    seen: dict[Any, Any] = {}
+    for kind, value in {typed(v): (type(v), v) for v in values}.values():
+        if value in seen:
+            raise DataError(f"y holds both {seen[value]!r} and {value!r}, a {kind.__name__}; give labels of one type")
+        seen[value] = value
 
 
 def _check_classes(names: list[Any], n_rows: int) -> None:

@@ -14,7 +14,7 @@ from dicoflex.learning.steps import (
     held_out_pairs,
     make_teacher,
     split_pairs,
-    train_stage,
+    train_first,
 )
 from dicoflex.learning.training import TrainingSet
 from dicoflex.model import Confidence
@@ -36,7 +36,7 @@ def fit_plain(task: Task) -> Fitted:
             parts.append(seen)
             held_parts.append(unseen)
     training_set = TrainingSet(parts, held_out_pairs(held_parts, parts, rng), table.values, table.values)
-    history = train_stage(generator, training_set, task, "training")
+    history = train_first(generator, training_set, task)
     hard = np.eye(table.n_classes)[table.labels]
     stand_in, agreement = learn(table.encoding, table.values, hard, seed=task.seed)
     facts = {"pairs": int(sum(map(len, parts))), "stand_in": stand_in.kind, "stand_in_agreement": agreement}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Fitted", "Task", "held_out_pairs", "make_teacher", "split_pairs", "train_stage"]
+__all__ = ["Fitted", "Task", "held_out_pairs", "make_teacher", "split_pairs", "train_first", "train_stage"]
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -98,6 +98,14 @@ def held_out_pairs(parts: list[Pairs], training: list[Pairs], rng: np.random.Gen
     if len(held) == 0:
         held = Pairs.join(training)
     return held.take(np.sort(rng.permutation(len(held))[:most]))
+
+
+def train_first(generator: Generator, training_set: TrainingSet, task: Task) -> History:
+    """The first stage of a training; interrupted before an epoch ended, it has nothing to keep, and the fit ends."""
+    history = train_stage(generator, training_set, task, "training")
+    if history.interrupted and not history.epochs:
+        raise KeyboardInterrupt
+    return history
 
 
 def train_stage(generator: Generator, training_set: TrainingSet, task: Task, name: str, share: float = 1.0) -> History:

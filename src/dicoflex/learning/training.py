@@ -60,7 +60,7 @@ def train(
 ) -> History:
     """Fit `generator` by maximum likelihood and leave it with the weights that did best on the held-out pairs.
 
-    Ctrl-C ends the loop as the time budget does: the best weights so far stay.
+    Ctrl-C ends the loop as the time budget does: the best weights so far stay, or those that it began with.
     """
     with one_torch_thread():
         generator.to(device)
@@ -70,7 +70,8 @@ def train(
                 loop.run(advance)
             except KeyboardInterrupt:
                 loop.history.interrupted = True
-                loop.history.stopped = "interrupted; the best weights so far were kept"
+                kept = "the best weights so far" if loop.history.epochs else "the weights before this stage"
+                loop.history.stopped = f"interrupted; {kept} were kept"
         loop.restore_best()
         generator.to(torch.device("cpu"))
     return loop.history
@@ -169,7 +170,7 @@ class _Loop:
         return [p.detach().clone() for p in self.parameters]
 
     def restore_best(self) -> None:
-        if self.best_epoch < 0:
+        if self.best_epoch < 0 and not self.history.interrupted:
             return
         with torch.no_grad():
             for kept, now in zip(self.best, self.parameters, strict=True):

@@ -211,7 +211,7 @@ def _decimal(step: float) -> tuple[int, int]:
 
 def _is_multiple(points: Floats, step: float) -> Bools:
     ratio = points / step
-    multiple: Bools = np.abs(ratio - np.rint(ratio)) < 1e-6
+    multiple: Bools = np.abs(ratio - np.rint(ratio)) <= 1e-12 * np.maximum(1.0, np.abs(ratio))
     return multiple
 
 

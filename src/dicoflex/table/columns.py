@@ -16,12 +16,16 @@ from dicoflex.table.feature import Feature, Level, dtype_of
 from dicoflex.table.reals import Values
 from dicoflex.values import plain, typed
 
+EXACT = 2**53  # whole numbers up to here are floats without rounding
+
 
 def few_numbers(feature: Feature, cells: list[Any]) -> list[float] | None:
     least, greatest = feature.bounds
     whole = feature.is_whole
     for v in cells:
         if not (type(v) is int or type(v) is float) or not least <= v <= greatest or (whole and v % 1):
+            return None
+        if type(v) is int and not -EXACT <= v <= EXACT:
             return None
     return cells
 
@@ -32,7 +36,10 @@ def read_numbers(feature: Feature, column: pd.Series, absent: NDArray[np.bool_])
     if not _holds_numbers(column):
         text = f"column {feature.name!r} is {feature.kind} and holds values that are not numbers (dtype {column.dtype})"
         raise QueryError(f"{text}; convert it with pd.to_numeric")
-    values: Values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    try:
+        values: Values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    except OverflowError:
+        raise QueryError(f"column {feature.name!r} holds numbers that no float can hold; replace them") from None
     present = values[~absent]
     if not np.isfinite(present).all():
         raise QueryError(f"column {feature.name!r} holds infinite numbers; replace them")
@@ -45,7 +52,18 @@ def read_numbers(feature: Feature, column: pd.Series, absent: NDArray[np.bool_])
             f"column {feature.name!r} holds {far:.16g}, and its dtype in training, {feature.dtype}, holds "
             f"{least:.16g} to {greatest:.16g}; replace it, or fit on a wider dtype"
         )
+    _refuse_rounded(feature, column[~absent], present)
     return values
+
+
+def _refuse_rounded(feature: Feature, column: pd.Series, values: Values) -> None:
+    """Refuse whole numbers that a float rounds: they would not come back as they were."""
+    for i in np.flatnonzero(np.abs(values) >= EXACT):
+        if plain(column.iloc[i]) != float(values[i]):
+            raise QueryError(
+                f"column {feature.name!r} holds {column.iloc[i]}, which is kept as {values[i]:.0f}; round it, or keep "
+                "such numbers as text"
+            )
 
 
 NUMBER_OBJECTS = {"integer", "floating", "mixed-integer-float", "decimal", "boolean"}

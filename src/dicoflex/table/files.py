@@ -9,6 +9,7 @@ __all__ = [
     "parquet_errors",
     "read",
     "read_as",
+    "read_text",
     "refuse_unnamed",
     "without",
     "write_parquet",
@@ -16,6 +17,7 @@ __all__ = [
 
 import os
 import warnings
+import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -60,13 +62,32 @@ def read(path: Path, *, text: Collection[str] = (), levels: Mapping[str, Iterabl
     if ending == ".parquet":
         with parquet_errors(path):
             return pd.read_parquet(path)
-    try:
+    with csv_errors(path):
         return _read_csv(path, text=text, levels=levels or {})
+
+
+def read_text(path: Path) -> pd.DataFrame:
+    """The cells of a CSV file as they are written."""
+    import pandas as pd
+
+    with csv_errors(path):
+        return pd.read_csv(path, dtype=str, keep_default_na=False, index_col=False, encoding="utf-8-sig")
+
+
+@contextmanager
+def csv_errors(path: Path) -> Iterator[None]:
+    """Turn what pandas and the decompression say of a file into errors with a remedy."""
+    import pandas as pd
+
+    try:
+        yield
     except pd.errors.ParserWarning:
         raise DataError(f"{path}: rows have more cells than the header has names; give every column a name") from None
     except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
         reason = str(error).strip() or type(error).__name__
         raise DataError(f"{path} can't be read as CSV ({reason}); save it as UTF-8 with a header line") from None
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(f"{path} can't be read ({error}); it is damaged, or not what its ending says") from None
 
 
 def _read_csv(path: Path, *, text: Collection[str], levels: Mapping[str, Iterable[Any]]) -> pd.DataFrame:

@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-__all__ = ["ASKED", "Answer", "Card", "Change", "Result", "Trust", "Value", "cards", "differences", "labels", "rows"]
+__all__ = [
+    "ALREADY",
+    "ASKED",
+    "Answer",
+    "Card",
+    "Change",
+    "Result",
+    "Trust",
+    "Value",
+    "cards",
+    "differences",
+    "labels",
+    "rows",
+]
 
 from collections.abc import Sequence
 from typing import Any, NotRequired, Protocol, TypedDict
@@ -11,12 +24,14 @@ import numpy as np
 import pandas as pd
 
 from dicoflex.request import Request
+from dicoflex.runtime.printable import printable
 from dicoflex.table.feature import Feature, Kind
 from dicoflex.table.schema import Schema
 from dicoflex.values import plain, typed
-from dicoflex.views.words import FIRST_DIGITS, finite, likelihood_word, percent, printable, shown
+from dicoflex.views.words import FIRST_DIGITS, finite, likelihood_word, percent, shown
 
 NAME_SHOWN = 16  # of the 64 characters of a model's name; the record has them all
+ALREADY = "already"
 ASKED = {
     "n": "alternatives",
     "p": "sparsity p",
@@ -70,6 +85,7 @@ class Card(TypedDict):
     features: list[str]
     answers: list[Answer]
     shortfall: str
+    verdict: str
     made: list[tuple[str, str]]
     picture: NotRequired[bytes]
 
@@ -91,6 +107,8 @@ class Result(Protocol):
     def request(self) -> Request: ...
     @property
     def targets(self) -> Sequence[Any]: ...
+    @property
+    def verdict(self) -> Sequence[str]: ...
     @property
     def model(self) -> str | None: ...
     @property
@@ -153,6 +171,12 @@ def labels(schema: Schema) -> list[str]:
     return names if len(set(names)) == len(names) else [repr(name) for name in schema.names]
 
 
+def shown_names(schema: Schema) -> list[str]:
+    """The same for a page or a terminal: control characters are spelt out, as names come from anybody's file."""
+    names = [printable(name) for name in labels(schema)]
+    return names if len(set(names)) == len(names) else [repr(name) for name in schema.names]
+
+
 def _objects(column: pd.Series) -> np.ndarray:
     """The values as Python objects that compare as the schema tells them apart; missing is None."""
     values = column.astype(object).to_numpy(dtype=object, copy=True)
@@ -166,7 +190,7 @@ def _objects(column: pd.Series) -> np.ndarray:
 
 def _card(result: Result, i: int, own: np.ndarray, shared: _Shared) -> Card:
     """The card of query `i`, whose answers stand at `own`."""
-    names, values = labels(result.schema), rows(result.queries.iloc[[i]])[0]
+    names, values = shown_names(result.schema), rows(result.queries.iloc[[i]])[0]
     frozen = {typed(name) for name in (*result.request.frozen, *result.request.constraints.frozen)}
     answers = _answers(result, values, own)
     return Card(
@@ -179,6 +203,7 @@ def _card(result: Result, i: int, own: np.ndarray, shared: _Shared) -> Card:
         features=[name for name in names if any(name in answer["changes"] for answer in answers)],
         answers=answers,
         shortfall=_reason(result, i),
+        verdict=result.verdict[i] if i < len(result.verdict) else "",
         asked=shared["asked"],
         constraints=shared["constraints"],
         made=shared["made"],
@@ -212,7 +237,7 @@ def rows(frame: pd.DataFrame) -> list[tuple[Any, ...]]:
 
 def _answers(result: Result, values: tuple[Any, ...], own: np.ndarray) -> list[Answer]:
     """The answers at `own` to a query with these values."""
-    named = list(zip(labels(result.schema), values, result.schema.features, strict=True))
+    named = list(zip(shown_names(result.schema), values, result.schema.features, strict=True))
     frame = result.frame.iloc[own]
     changes = [
         {named[j][0]: _change(named[j][1], after[j], named[j][2]) for j in np.flatnonzero(cells)}

@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Sequence
 from html import escape
 
-from dicoflex.views.cards import ASKED, Answer, Card, Change
-from dicoflex.views.terminal import has_probability, more_text
+from dicoflex.views.cards import ALREADY, ASKED, Answer, Card, Change
+from dicoflex.views.terminal import already_text, has_probability, more_text
 from dicoflex.views.words import LESS_LIKELY_WITHIN, LIKELY_WITHIN, MARKS, MISSING, SIGNS, counted
 
 PAGE_CHARACTERS = 80
@@ -53,6 +53,7 @@ def _section(card: Card) -> str:
         f'<span class="count">{escape(_title(card))}</span></h2>',
         _query_html(card),
         _asked_html(card),
+        f'<p class="shortfall">{escape(already_text(card))}</p>' if card["verdict"] == ALREADY else "",
         _table_html(card) if card["answers"] else "",
         _picture_html(card),
         f'<p class="shortfall"><b>Fewer than asked.</b> {escape(card["shortfall"])}</p>' if card["shortfall"] else "",

@@ -38,6 +38,8 @@ def record(result: Result, *, shortfall: pd.DataFrame, verdicts: pd.DataFrame) -
         {"row": label, "values": own, "counterfactuals": []}
         for label, own in zip(result.queries.index, values, strict=True)
     ]
+    for query, word in zip(queries, result.verdict, strict=False):
+        query["verdict"] = word
     for place, answer in zip(result.positions.tolist(), _answers(result, names), strict=True):
         queries[place]["counterfactuals"].append(answer)
     return jsonable(
@@ -46,6 +48,7 @@ def record(result: Result, *, shortfall: pd.DataFrame, verdicts: pd.DataFrame) -
             "queries": queries,
             "shortfall": shortfall.to_dict("records"),
             "verdicts": verdicts.to_dict("records"),
+            "compared_with": verdicts.attrs["compared_with"],
         }
     )
 

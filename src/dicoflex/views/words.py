@@ -13,7 +13,6 @@ __all__ = [
     "finite",
     "likelihood_word",
     "percent",
-    "printable",
     "shown",
 ]
 
@@ -22,6 +21,7 @@ from typing import Any
 
 import pandas as pd
 
+from dicoflex.runtime.printable import printable
 from dicoflex.table.feature import Feature, Kind
 
 MISSING = "missing"
@@ -54,13 +54,6 @@ def _decimal(value: float, digits: int) -> str:
     decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
     text = f"{value:,.{decimals}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-def printable(text: str) -> str:
-    """Text whose line breaks and control characters, which could disturb a terminal, are spelt out."""
-    if not text:
-        return '""'
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def finite(value: Any) -> float | None:

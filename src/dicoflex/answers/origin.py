@@ -1,0 +1,68 @@
+"""Where answers came from: the model, and what it was conditioned on; enough to work out again what is told of them."""
+
+from __future__ import annotations
+
+__all__ = ["Origin", "info_of"]
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dicoflex.generators.base import Context
+from dicoflex.model import Model
+from dicoflex.table.encoding import Values
+from dicoflex.values import differ
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The model that answered, and what it was conditioned on per query.
+
+    checked: whether a callable confirmed the answers. free: whether their log densities are those of the model before
+    constraints; a sampler that looks ahead tells how likely a draw was under them.
+    """
+
+    model: Model
+    context: Context
+    checked: bool
+    free: bool
+
+    def density(self, position: int) -> Callable[[pd.DataFrame], Floats]:
+        """The log density of rows as counterfactuals of the query at `position`."""
+        return partial(self._log_density, position)
+
+    def _log_density(self, position: int, rows: pd.DataFrame) -> Floats:
+        values = self.model.encoding.encode(rows)
+        context = self.context.take(slice(position, position + 1)).repeat(len(values))
+        return self.model.generator.log_prob(context, values)
+
+    def recount(self, queries: pd.DataFrame, frame: pd.DataFrame, positions: Ints) -> dict[str, Any]:
+        """What `info` should say of the answers in `frame` to the rows `queries`, all worked out anew."""
+        own, values = self.model.encoding.encode(queries)[positions], self.model.encoding.encode(frame)
+        context = replace(self.context.take(positions), query=own)
+        said = self.model.stand_in.probabilities(values)[np.arange(len(values)), context.target]
+        density = self.model.generator.log_prob(context, values)
+        told = info_of(self.model, own, values, context.target, log_density=density, probability=said)
+        return told if self.free else {name: told[name] for name in told if name != "log_density"}
+
+
+def info_of(
+    model: Model, own: Values, values: Values, target: Ints, *, log_density: Floats, probability: Floats
+) -> dict[str, Any]:  # fmt: skip
+    """What is told of answers `values` to the rows `own`, column by column."""
+    before, after = model.encoding.standardise(own), model.encoding.standardise(values)
+    return {
+        "target": model.classes[target],
+        "log_density": log_density,
+        "n_changed": differ(values, own).sum(axis=1),
+        "proximity": np.sqrt(((before - after) ** 2).sum(axis=1)),
+        "probability": probability,
+    }
