@@ -6,6 +6,7 @@ __all__ = [
     "Constraints",
     "Counterfactuals",
     "DiCoFlex",
+    "Explainer",
     "Feature",
     "Kind",
     "Schema",
@@ -23,20 +24,22 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dicoflex.answers.counterfactuals import Counterfactuals
     from dicoflex.constraints import Constraints, delta, per_unit, relative
-    from dicoflex.explainer import DiCoFlex, load
+    from dicoflex.estimator import DiCoFlex
+    from dicoflex.explainer import Explainer, load
     from dicoflex.table.feature import Feature, Kind
     from dicoflex.table.schema import Schema
 
 __version__ = version("dicoflex")
 
-# Names are imported when first used, so that `import dicoflex` and the command line start without torch.
+# Names are imported when first used: answering needs less than learning, and nothing of it is imported to answer.
 _HOME = {
     "Constraints": "constraints",
     "delta": "constraints",
     "per_unit": "constraints",
     "relative": "constraints",
     "Counterfactuals": "answers.counterfactuals",
-    "DiCoFlex": "explainer",
+    "DiCoFlex": "estimator",
+    "Explainer": "explainer",
     "load": "explainer",
     "Feature": "table.schema",
     "Kind": "table.schema",

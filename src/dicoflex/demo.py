@@ -23,7 +23,7 @@ from dicoflex import datasets
 from dicoflex.answers.counterfactuals import Counterfactuals
 from dicoflex.datasets import Dataset
 from dicoflex.errors import UserError
-from dicoflex.explainer import DiCoFlex
+from dicoflex.estimator import DiCoFlex
 from dicoflex.runtime.whole_files import write_text
 from dicoflex.views.cards import Card, Change
 from dicoflex.views.html import to_html_page

@@ -11,6 +11,7 @@ __all__ = [
     "ConstraintError",
     "DataError",
     "DiCoFlexError",
+    "MissingPackageError",
     "ModelFileError",
     "NotFittedError",
     "QueryError",
@@ -74,6 +75,10 @@ class ModelFileError(UserError):
     """A file is not a model file, is damaged, or was written by another version."""
 
     exit_code = 3
+
+
+class MissingPackageError(UserError, ModuleNotFoundError):
+    """A part of the library needs a package that is not installed."""
 
 
 class SignatureError(ModelFileError):

@@ -1,144 +1,40 @@
-"""DiCoFlex: fit on rows and the labels that a classifier gave them, then answer what would have to be different."""
+"""A model's answers: what would have to be different for another label."""
 
 from __future__ import annotations
 
-__all__ = ["DiCoFlex", "load"]
+__all__ = ["Explainer", "load"]
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Self
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 
 from dicoflex.answers import explain as ask
 from dicoflex.answers.counterfactuals import Counterfactuals
 from dicoflex.constraints import Constraints
 from dicoflex.errors import NotFittedError
-from dicoflex.learning.config import PAPER, FitConfig, FitSettings, GeneratorConfig, TrainingConfig
-from dicoflex.learning.fitting import Plan, learn_model
 from dicoflex.model import Model
 from dicoflex.request import Request
-from dicoflex.table.schema import Schema
 
 Floats = NDArray[np.float64]
 
 
-class DiCoFlex(BaseEstimator):
+class Explainer:
     """Several plausible, close, different rows that the classifier would accept, under conditions set when asking.
 
-    generator: the density to learn: "mixed" (default), or the paper's "maf", "nice", "realnvp", "kde".
-    schema: what the columns are; inferred from the rows when None.
-    exponents, k, alpha: p values to train for, neighbours per row (None: 16 as in the paper; 24 for "mixed"), and the
-    weight of frozen features in the distance.
-    masks: lists of features that are frozen together in training; None trains for any subset.
-    coherence: also learn what goes together in the table, so that answers are refined: nothing needless, nothing that
-    no training row has together, as near as possible; fitting takes some seconds longer.
-    generator_config, training, fit_config: settings of the parts, as objects or dicts; None takes the defaults.
-    max_seconds: a limit on the training time. device: "auto", "cpu" or "cuda".
-    random_state: a whole number makes `fit` repeatable. verbose: progress bars; None shows them on a terminal.
-
-    >>> rows = pd.DataFrame({"hours": [20, 25, 30, 35, 40, 45, 50, 55] * 8, "remote": [True, False] * 32})
-    >>> labels = (rows["hours"] > 37).map({True: "yes", False: "no"})
-    >>> explainer = DiCoFlex(random_state=0, max_seconds=2).fit(rows, labels)
-    >>> cfs = explainer.explain(rows.head(1), target="yes", n=2, random_state=0)
-    >>> cfs.frame.dtypes.equals(rows.dtypes), cfs.frame.index.names
-    (True, FrozenList(['row', 'cf']))
+    It answers from a model that was learned, and needs nothing that learning needs. What `load` gives is one, and so is
+    `DiCoFlex`, which learns.
     """
 
-    def __init__(
-        self,
-        generator: str = "mixed",
-        *,
-        schema: Schema | None = None,
-        exponents: tuple[float, ...] = (0.01, 0.08, 0.25, 1.0, 2.0),
-        k: int | None = None,
-        alpha: float = 10.0,
-        masks: Sequence[Sequence[Any]] | None = None,
-        coherence: bool | None = None,
-        generator_config: GeneratorConfig | dict[str, Any] | None = None,
-        training: TrainingConfig | dict[str, Any] | None = None,
-        fit_config: FitConfig | dict[str, Any] | None = None,
-        max_seconds: float | None = None,
-        device: str = "auto",
-        random_state: int | None = None,
-        verbose: bool | None = None,
-    ) -> None:
-        self.generator = generator
-        self.schema = schema
-        self.exponents = exponents
-        self.k = k
-        self.alpha = alpha
-        self.masks = masks
-        self.coherence = coherence
-        self.generator_config = generator_config
-        self.training = training
-        self.fit_config = fit_config
-        self.max_seconds = max_seconds
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
+    def __init__(self, model: Model) -> None:
+        self._keep(model)
+        self.history_: list[dict[str, float]] = []
 
-    @classmethod
-    def paper(cls, **overrides: Any) -> Self:
-        """The paper's settings: MAF of 5 layers and 32 hidden features, K = 16, alpha = 10, Adam at 1e-4.
-
-        Up to 1000 epochs, stopping after 300 without a better held-out likelihood.
-
-        >>> DiCoFlex.paper(max_seconds=600).generator
-        'maf'
-        """
-        return cls(**(PAPER | overrides))
-
-    # -- learning -----------------------------------------------------------------------------------------------
-
-    def fit(
-        self,
-        X: pd.DataFrame,
-        y: Any,
-        *,
-        predict_proba: Callable[[pd.DataFrame], Any] | None = None,
-        classes: Sequence[Any] | None = None,
-        remember_rows: bool | bytes | str = False,
-    ) -> Self:
-        """Learn from rows and the labels that the black box gave them; returns the explainer itself.
-
-        predict_proba: the black box's probabilities for a frame like X, used during `fit` only. Its columns follow
-        the sorted labels of `y`, or `classes`.
-
-        remember_rows: whether `novel=True` can be asked for. The model then holds a hash of every row, under a key that
-        is in no file: True makes one, `row_key_`, to be kept and given to `load`; one's own is 32 bytes or their
-        hexadecimal digits. "kde", which needs its rows, keeps them in plain sight and is refused without it.
-
-        A table of more than `FitConfig.most_rows` rows is sampled by class; `report_` says how many `rows` there were
-        and how many were used, `rows_used`.
-        """
-        learned = learn_model(X, y, self._plan(remember_rows), predict_proba=predict_proba, classes=classes)
-        self._keep(learned.model)
-        self.history_ = learned.history
-        return self
-
-    def _plan(self, remember_rows: Any) -> Plan:
-        """The settings of all parts, checked."""
-        settings = FitSettings.resolve(
-            self.generator,
-            shared={"exponents": self.exponents, "k": self.k, "alpha": self.alpha, "coherence": self.coherence},
-            generator_config=self.generator_config,
-            fit_config=self.fit_config,
-            training=self.training,
-            max_seconds=self.max_seconds,
-        )
-        return Plan.of(
-            settings,
-            schema=self.schema,
-            masks=self.masks,
-            random_state=self.random_state,
-            device=self.device,
-            verbose=self.verbose,
-            remember_rows=remember_rows,
-        )
+    def __repr__(self) -> str:
+        return f"Explainer({self._fitted.generator.name!r}, model {self._fitted.fingerprint})"
 
     def _keep(self, model: Model) -> None:
         """Store what was learned, under the names that scikit-learn's users look for."""
@@ -257,21 +153,13 @@ class DiCoFlex(BaseEstimator):
         """Write the model file; `load` reads it back with the same draws for the same seed."""
         self._fitted.save(path)
 
-    @classmethod
-    def of(cls, model: Model) -> Self:
-        """An explainer around a model, ready to answer."""
-        explainer = cls(model.generator.name, exponents=model.exponents)
-        explainer._keep(model)
-        explainer.history_ = []
-        return explainer
-
 
 def load(
     path: str | os.PathLike[str],
     *,
     trust: str | os.PathLike[str] | bytes | None = None,
     row_key: bytes | str | None = None,
-) -> DiCoFlex:
+) -> Explainer:
     """The explainer that a model file holds, ready to answer.
 
     row_key: the `row_key_` of the explainer that was fitted with `remember_rows`, for `novel=True`.
@@ -282,4 +170,4 @@ def load(
     before anything in it is read; without a key, a file is as good as where it came from.
     """
     model = Model.load(path, trust=trust)
-    return DiCoFlex.of(model if row_key is None else model.opened(row_key))
+    return Explainer(model if row_key is None else model.opened(row_key))

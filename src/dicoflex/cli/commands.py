@@ -130,7 +130,7 @@ def fit(
     frame, described = training_rows(data, table, label=label, schema_file=schema_file, rows=sampled)
     if sampled is not None and not quiet:
         note(f"{data} has more rows than fit in one go; learning from {len(frame):,} of them, by label")
-    from dicoflex.explainer import DiCoFlex
+    from dicoflex.estimator import DiCoFlex
 
     options: dict[str, Any] = {
         "schema": described,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from dicoflex.answers.counterfactuals import Counterfactuals
-    from dicoflex.explainer import DiCoFlex
+    from dicoflex.estimator import DiCoFlex
     from dicoflex.table.schema import Schema
 
 

@@ -16,12 +16,12 @@ import os
 from dataclasses import dataclass
 
 import pandas as pd
-from sklearn.datasets import make_moons
 
 from dicoflex.datasets.files import find, read_pair, read_shipped, split_rows
 from dicoflex.datasets.openml import digest_of, fetch_pair
 from dicoflex.datasets.recipes import RECIPES, Recipe
 from dicoflex.errors import DataError, named
+from dicoflex.runtime.extras import extra
 from dicoflex.table.feature import Kind
 from dicoflex.table.schema import Schema
 
@@ -110,6 +110,9 @@ def two_moons(n: int = 2000, *, noise: float = 0.1, random_state: int = 0) -> Da
     >>> moons.X_train.shape, moons.schema.names
     ((80, 2), ['x1', 'x2'])
     """
+    with extra("fit", to="make two moons"):
+        from sklearn.datasets import make_moons
+
     points, moon = make_moons(n, noise=noise, random_state=random_state)
     table = pd.DataFrame(points, columns=["x1", "x2"]).assign(moon=moon)
     recipe = Recipe(label="moon", positive=1, numbers=("x1", "x2"))

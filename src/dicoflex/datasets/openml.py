@@ -7,14 +7,15 @@ __all__ = ["digest_of", "fetch_pair"]
 import os
 from hashlib import sha256
 from importlib.resources import files
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.datasets import fetch_openml
 
 from dicoflex.datasets.files import folders, split_rows, whole_to_int
 from dicoflex.datasets.recipes import RECIPES, Remote
 from dicoflex.errors import DataError
+from dicoflex.runtime.extras import extra
 
 DIGEST_BYTES = 5  # two different rows of a table of 45,000 share one in one of a thousand such tables
 
@@ -29,6 +30,14 @@ def fetch_pair(
         )
     table = _download(name, remote, cache)
     return _paper_rows(name, remote, table) if verify else split_rows(table)
+
+
+def fetch_openml(**request: Any) -> Any:
+    """As scikit-learn's, which is asked for when it is needed."""
+    with extra("fit", to="fetch tables"):
+        from sklearn import datasets
+
+    return datasets.fetch_openml(**request)
 
 
 def _download(name: str, remote: Remote, cache: str | os.PathLike[str] | None) -> pd.DataFrame:

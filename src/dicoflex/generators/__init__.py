@@ -1,4 +1,4 @@
-"""Every conditional density by its name, imported when first asked for: only some of them need torch to answer."""
+"""Every conditional density by its name, imported when first asked for; none of them needs torch to answer."""
 
 from __future__ import annotations
 

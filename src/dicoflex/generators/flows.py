@@ -34,16 +34,11 @@ __all__ = ["FlowConfig", "Maf", "MafConfig", "Nice", "NiceConfig", "RealNvp", "R
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from math import log, pi
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from scipy.special import ndtri
-from zuko.flows import MAF, NICE, RealNVP
-from zuko.flows.autoregressive import MaskedAutoregressiveTransform
-from zuko.lazy import Flow, LazyTransform, UnconditionalTransform
-from zuko.transforms import AdditiveTransform, MonotonicAffineTransform
 
 from dicoflex.errors import ModelFileError
 from dicoflex.generators.base import PAPER_FIT, PAPER_TRAINING, Context, GeneratorConfig, Table, one_hot
@@ -62,12 +57,13 @@ from dicoflex.generators.flow_pass import Program, condition, pack, run
 from dicoflex.generators.on_reals import blocks, dequantise, settle
 from dicoflex.limits.limits import Limits
 from dicoflex.model_file.taking import Arrays, refuse_others, taken
-from dicoflex.runtime.own_torch import own_numbers
 from dicoflex.runtime.randomness import uniforms
-from dicoflex.runtime.threads import one_torch_thread
 from dicoflex.table.encoding import Encoding, Values
 
-HOPELESS = 1e8
+if TYPE_CHECKING:
+    import torch
+
+    from dicoflex.generators.flow_network import Flow
 
 
 class MafConfig(FlowConfig):
@@ -83,7 +79,7 @@ class RealNvpConfig(FlowConfig):
 
 
 class _Flow(ABC):
-    """What the three flows share: all but the chain of transforms, which `_build` makes."""
+    """What the three flows share: all but the arrays of their transforms."""
 
     name: ClassVar[str]
     Config: ClassVar[type[GeneratorConfig]]
@@ -115,24 +111,19 @@ class _Flow(ABC):
         return 2 * self.encoding.n_reals + self.n_classes + 1
 
     def _fresh(self, seed: int) -> Flow:
-        with own_numbers(seed):
-            return self._build(self.encoding.n_reals, self._n_context, self._settings).float()
+        from dicoflex.generators.flow_network import fresh
+
+        return fresh(self.name, self.encoding.n_reals, self._n_context, self._settings, seed=seed)
 
     @property
     def flow(self) -> Flow:
         """zuko's flow with the present weights; from now on it holds them. To answer, none is needed."""
         if self._flow is None:
-            self._flow = self._fresh(0)
-            arrays = self._arrays or {}
-            with one_torch_thread():
-                self._flow.load_state_dict({name: torch.from_numpy(array.copy()) for name, array in arrays.items()})
+            from dicoflex.generators.flow_network import holding
+
+            self._flow = holding(self._fresh(0), self._arrays or {})
             self._arrays = None
         return self._flow
-
-    @staticmethod
-    @abstractmethod
-    def _build(n_reals: int, n_context: int, config: FlowConfig) -> Flow:
-        """zuko's flow over `n_reals` reals, given a context of `n_context` numbers."""
 
     @staticmethod
     @abstractmethod
@@ -167,7 +158,9 @@ class _Flow(ABC):
     def _present(self) -> Arrays:
         if self._flow is None:
             return self._arrays or {}
-        return {name: tensor.detach().cpu().numpy() for name, tensor in self._flow.state_dict().items()}
+        from dicoflex.generators.flow_network import arrays_of
+
+        return arrays_of(self._flow)
 
     def parameters(self) -> Iterable[torch.nn.Parameter]:
         """The weights of all networks."""
@@ -179,29 +172,13 @@ class _Flow(ABC):
         return self
 
     def loss(self, context: Context, answers: Values, generator: torch.Generator) -> torch.Tensor:
-        """The mean negative log likelihood of the answers' reals plus noise, with a gradient; always finite.
+        """The mean negative log likelihood of the answers' reals plus noise, with a gradient; always finite."""
+        from dicoflex.generators.flow_network import loss
 
-        Rows whose density overflows are left out before the forward pass: masking them after it would still send
-        0 * inf = NaN through the gradient. If none is left the loss is a large constant without a gradient.
-        """
         device = next(iter(self.parameters())).device
-        x = dequantise(
-            self.encoding, answers, self._settings.noise, self._settings.number_noise, generator=generator
-        ).to(device)
-        c = torch.from_numpy(self._conditions(context)).to(device)
-        log_density = self._log_density(x, c)
-        finite = torch.isfinite(log_density)
-        if not finite.any():
-            return torch.full((), HOPELESS, dtype=torch.float32, device=device, requires_grad=True)
-        if not finite.all():
-            log_density = self._log_density(x[finite], c[finite])
-        return -log_density.clamp(min=-HOPELESS).mean()
-
-    def _log_density(self, x: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
-        """log N(f(x; c); 0, I) + log |det df/dx|."""
-        z, log_det = self.flow(c).transform.call_and_ladj(x)
-        log_density: torch.Tensor = -0.5 * (z**2 + log(2 * pi)).sum(-1) + log_det
-        return log_density
+        noise, number_noise = self._settings.noise, self._settings.number_noise
+        x = dequantise(self.encoding, answers, noise, number_noise, generator=generator).to(device)
+        return loss(self.flow, x, x.new_tensor(self._conditions(context)))
 
     def log_prob(self, context: Context, answers: Values) -> NDArray[np.float64]:
         """The log density at the answers' reals without noise, per unit of standardised numbers and one-hot columns."""
@@ -260,15 +237,6 @@ class Maf(_Flow):
     Config: ClassVar[type[GeneratorConfig]] = MafConfig
 
     @staticmethod
-    def _build(n_reals: int, n_context: int, config: FlowConfig) -> Flow:
-        hidden = [config.hidden_features] * config.hidden_layers
-        flow = MAF(n_reals, n_context, transforms=config.layers, hidden_features=hidden, randperm=True)
-        for transform in flow.transform.transforms:
-            if isinstance(transform, MaskedAutoregressiveTransform):
-                _spread_degrees(transform, n_reals, config)
-        return flow
-
-    @staticmethod
     def _transforms(n_reals: int, n_context: int, config: FlowConfig) -> Iterator[Shapes]:
         for _ in range(config.layers):
             if n_reals == 1:
@@ -278,30 +246,11 @@ class Maf(_Flow):
                 yield order | hyper(n_reals + n_context, 2 * n_reals, config, masked=True)
 
 
-def _spread_degrees(transform: LazyTransform, n_reals: int, config: FlowConfig) -> None:
-    """Give the hidden units degrees from 0 to D - 1 in equal steps; a unit of degree g reads the reals of order < g.
-
-    zuko counts degrees up from 0, one unit each, so that with fewer units than reals nothing reads the later reals.
-    """
-    order = transform.order.clone()
-    degree = torch.linspace(0, n_reals - 1, config.hidden_features).round()
-    first, *middle, last = [layer for layer in transform.hyper if hasattr(layer, "mask")]
-    first.mask[:, :n_reals] = order < degree[:, None]
-    for layer in middle:
-        layer.mask[:] = degree <= degree[:, None]
-    last.mask[:] = degree <= order.repeat_interleave(2)[:, None]
-
-
 class RealNvp(_Flow):
     """A flow with affine coupling (Dinh et al. 2017), on even and odd reals in turn."""
 
     name: ClassVar[str] = "realnvp"
     Config: ClassVar[type[GeneratorConfig]] = RealNvpConfig
-
-    @staticmethod
-    def _build(n_reals: int, n_context: int, config: FlowConfig) -> Flow:
-        hidden = [config.hidden_features] * config.hidden_layers
-        return RealNVP(n_reals, n_context, transforms=config.layers, hidden_features=hidden)
 
     @staticmethod
     def _transforms(n_reals: int, n_context: int, config: FlowConfig) -> Iterator[Shapes]:
@@ -313,15 +262,6 @@ class Nice(_Flow):
 
     name: ClassVar[str] = "nice"
     Config: ClassVar[type[GeneratorConfig]] = NiceConfig
-
-    @staticmethod
-    def _build(n_reals: int, n_context: int, config: FlowConfig) -> Flow:
-        hidden = [config.hidden_features] * config.hidden_layers
-        additive = {"univariate": AdditiveTransform, "shapes": [()]}
-        flow = NICE(n_reals, n_context, transforms=config.layers, hidden_features=hidden, **additive)
-        scaling = UnconditionalTransform(MonotonicAffineTransform, torch.zeros(n_reals), torch.zeros(n_reals))
-        flow.transform.transforms.append(scaling)
-        return flow
 
     @staticmethod
     def _transforms(n_reals: int, n_context: int, config: FlowConfig) -> Iterator[Shapes]:

@@ -15,10 +15,9 @@ __all__ = ["Kde", "KdeConfig"]
 
 from collections.abc import Iterable
 from math import log, pi
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from pydantic import Field
 from scipy.special import logsumexp, ndtri
@@ -28,9 +27,11 @@ from dicoflex.generators.on_reals import blocks, dequantise, settle
 from dicoflex.limits.limits import Limits
 from dicoflex.model_file.taking import refuse, refuse_others, taken
 from dicoflex.neighbours import Pool, nearest
-from dicoflex.runtime.own_torch import own_numbers
 from dicoflex.runtime.randomness import uniforms
 from dicoflex.table.encoding import Encoding, Values
+
+if TYPE_CHECKING:
+    import torch
 
 BLOCK = 4096
 START = 0.3
@@ -74,8 +75,9 @@ class Kde:
         # No class has more rows than this; to look for more would only take room.
         self._k = min(config.k, int(np.bincount(labels, minlength=1).max()))
         # log h = log START + PACE * theta: two numbers may go faster than the many weights that step sizes are set for.
-        with own_numbers(seed=0):
-            self._theta = torch.nn.Parameter(torch.zeros(2))
+        # A plain array, or torch's while it is trained.
+        self._plain: NDArray[np.float32] = np.zeros(2, dtype=np.float32)
+        self._trained: torch.nn.Parameter | None = None
 
     @classmethod
     def create(cls, table: Table, config: GeneratorConfig, *, seed: int) -> Self:  # noqa: ARG003
@@ -95,13 +97,29 @@ class Kde:
             refuse("labels", "names classes that the model does not have")
         _check_codes(encoding, values)
         restored = cls(encoding, n_classes, config, values, labels)
-        restored._theta.data.copy_(torch.from_numpy(theta.copy()))
+        restored._plain = theta.copy()
         return restored
 
     def state(self) -> dict[str, NDArray[Any]]:
         """The training rows, their classes and the parameters of the two bandwidths."""
-        theta = self._theta.detach().cpu().numpy().copy()
-        return {"values": self._values.copy(), "labels": self._labels.copy(), "theta": theta}
+        return {"values": self._values.copy(), "labels": self._labels.copy(), "theta": self._present().copy()}
+
+    def _present(self) -> NDArray[np.float32]:
+        return self._plain if self._trained is None else self._trained.detach().cpu().numpy()
+
+    # -- training -----------------------------------------------------------------------------------------------
+
+    @property
+    def _theta(self) -> torch.nn.Parameter:
+        """The parameters as torch's; from now on it holds them. To answer, it is not needed."""
+        if self._trained is None:
+            from torch import from_numpy, nn
+
+            from dicoflex.runtime.own_torch import own_numbers
+
+            with own_numbers(seed=0):
+                self._trained = nn.Parameter(from_numpy(self._plain.copy()))
+        return self._trained
 
     def parameters(self) -> Iterable[torch.nn.Parameter]:
         """The parameters of the two bandwidths."""
@@ -113,7 +131,9 @@ class Kde:
         return self
 
     def _log_bandwidth(self) -> torch.Tensor:
-        """log h_j of every real; kept within reason, so that no parameter, not even NaN, breaks the density."""
+        """As `_bandwidths`, with a gradient."""
+        import torch
+
         two = (log(START) + PACE * torch.nan_to_num(self._theta)).clamp(-WIDEST, WIDEST)
         return two[torch.from_numpy(self.encoding.is_onehot.astype(np.int64)).to(two.device)]
 
@@ -124,6 +144,8 @@ class Kde:
         likelier the narrower the kernels are, and the bandwidths would fall to nothing; without it this is the
         leave-one-out likelihood. Answers that have no other centre say nothing about the bandwidths and don't count.
         """
+        import torch
+
         rows, centres = self._neighbours(context)
         others = (rows >= 0) & self.encoding.differs(self._values[rows], answers[:, None, :]).any(axis=2)
         noise, number_noise = self._settings.noise, self._settings.number_noise
@@ -138,9 +160,17 @@ class Kde:
         log_sums = torch.logsumexp(log_kernels.masked_fill(~kept, -torch.inf)[some], dim=1)
         return -(log_sums - kept.sum(dim=1)[some].float().log()).mean()
 
+    # -- answering ----------------------------------------------------------------------------------------------
+
+    def _bandwidths(self) -> NDArray[np.float64]:
+        """log h_j of every real; kept within reason, so that no parameter, not even NaN, breaks the density."""
+        with np.errstate(over="ignore"):
+            two: NDArray[np.float32] = np.clip(log(START) + PACE * np.nan_to_num(self._present()), -WIDEST, WIDEST)
+        return two[self.encoding.is_onehot.astype(np.int64)].astype(np.float64)
+
     def log_prob(self, context: Context, answers: Values) -> NDArray[np.float64]:
         """The log density at the answers' reals without noise, per unit of standardised numbers and one-hot columns."""
-        log_h = self._log_bandwidth().detach().cpu().numpy().astype(np.float64)
+        log_h = self._bandwidths()
         density = np.empty(len(context))
         for at, _ in blocks(len(context), 1, size=BLOCK):
             rows, centres = self._neighbours(context.take(at))
@@ -164,7 +194,7 @@ class Kde:
         Their densities are left to `log_prob`: a draw is decoded to a row, which is another point of the reals.
         """
         width = self.encoding.n_reals
-        h = np.exp(self._log_bandwidth().detach().cpu().numpy().astype(np.float64))
+        h = np.exp(self._bandwidths())
         start = np.broadcast_to(first, len(context))
         draws = np.empty((len(context), n, len(self.encoding.schema)))
         for at, turn in blocks(len(context), n, size=BLOCK):

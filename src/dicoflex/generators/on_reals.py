@@ -5,14 +5,17 @@ from __future__ import annotations
 __all__ = ["blocks", "dequantise", "settle"]
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from dicoflex.generators.base import Context
 from dicoflex.limits.limits import Limits
 from dicoflex.table.encoding import Encoding, Values
+
+if TYPE_CHECKING:
+    import torch
 
 BLOCK = 2**16
 FAR = 1e12
@@ -22,6 +25,8 @@ def dequantise(
     encoding: Encoding, answers: Values, noise: float, number_noise: float, *, generator: torch.Generator
 ) -> torch.Tensor:
     """The answers' reals plus Gaussian noise: `noise` on one-hot columns, `number_noise` on numbers."""
+    import torch
+
     reals = torch.from_numpy(encoding.to_reals(answers)).to(generator.device)
     scale = torch.from_numpy(np.where(encoding.is_onehot, noise, number_noise).astype(np.float32))
     shocks = torch.randn(reals.shape, generator=generator, device=generator.device, dtype=torch.float32)

@@ -8,6 +8,8 @@ import io
 from functools import partial
 from typing import TYPE_CHECKING
 
+from dicoflex.runtime.extras import extra
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -25,8 +27,9 @@ def to_png(figure: Figure, *, dpi: int = 130) -> bytes:
 
 def new_figure(width: float, height: float) -> Figure:
     """A figure that pyplot does not know of; a notebook that has not loaded pyplot shows it all the same."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+    with extra("plots", to="draw pictures"):
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), facecolor="white")
     FigureCanvasAgg(figure)
