@@ -131,6 +131,7 @@ def fit(
 
     options: dict[str, Any] = {
         "schema": described,
+        "min_count": table.min_count,
         "max_seconds": max_seconds,
         "coherence": coherence,
         "random_state": seed,

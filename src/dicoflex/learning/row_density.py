@@ -15,6 +15,7 @@ from dicoflex.coherence.bins import Bins
 from dicoflex.coherence.row_density import BLOCK, QUANTILES, RowDensity, factors_of
 from dicoflex.runtime.threads import one_torch_thread
 from dicoflex.table.encoding import Values
+from dicoflex.table.rarity import means_of_rows
 from dicoflex.table.schema import Schema
 
 Floats = NDArray[np.float64]
@@ -31,10 +32,12 @@ LEAST_ROWS = 20
 NEVER = -1e4
 
 
-def learn_row_density(schema: Schema, values: Values, labels: Ints, n_classes: int, *, seed: int) -> RowDensity:
-    """The density of rows with these classes; the held-out tenth tells what is usual."""
+def learn_row_density(
+    schema: Schema, values: Values, labels: Ints, n_classes: int, *, seed: int, min_count: int = 1
+) -> RowDensity:
+    """The density of rows with these classes; the held-out tenth tells what is usual, by means of `min_count` rows."""
     rng = np.random.default_rng(seed)
-    bins = Bins.build(schema, values, n=CELLS)
+    bins = Bins.build(schema, values, n=CELLS, min_count=min_count)
     cells = bins.locate(values)
     order = _order(bins, cells)
     held = np.zeros(len(values), dtype=bool)
@@ -43,14 +46,16 @@ def learn_row_density(schema: Schema, values: Values, labels: Ints, n_classes: i
     nothing = np.zeros((n_classes, len(QUANTILES)))
     density = RowDensity(bins, factors_of(bins, order, weights), nothing, nothing)
     score, least = density.judge(values[held])
-    tables = (_by_class(scores, labels[held], n_classes) for scores in (score, least))
+    tables = (_by_class(scores, labels[held], n_classes, min_count) for scores in (score, least))
     return RowDensity(bins, density.factors, *tables)
 
 
-def _by_class(scores: Floats, labels: Ints, n_classes: int) -> Floats:
+def _by_class(scores: Floats, labels: Ints, n_classes: int, min_count: int) -> Floats:
     """Quantiles of each class's scores; of all where a class has too few."""
+    least = max(LEAST_ROWS, min_count)
     rows = [scores[labels == c] for c in range(n_classes)]
-    return np.array([np.quantile(mine if len(mine) >= LEAST_ROWS else scores, QUANTILES) for mine in rows])
+    chosen = [mine if len(mine) >= least else scores for mine in rows]
+    return np.array([np.quantile(means_of_rows(np.sort(mine), min_count), QUANTILES) for mine in chosen])
 
 
 def _order(bins: Bins, cells: Ints) -> Ints:
