@@ -18,6 +18,7 @@ from benchmarks.experiments import (
     deviation,
     german,
     hyperparameters,
+    leak,
     masks,
     quality,
     runtime,
@@ -75,4 +76,5 @@ EXPERIMENTS: dict[str, Experiment] = {
     "constraints": constraints,
     "speed": speed,
     "scale": scale,
+    "leak": leak,
 }

@@ -8,7 +8,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 
-from dicoflex.cli import signing
+from dicoflex.cli import auditing, signing
 from dicoflex.cli.commands import app
 from dicoflex.errors import UserError
 
@@ -16,6 +16,7 @@ INTERRUPTED = 130
 
 for command in signing.COMMANDS:
     app.command()(command)
+app.add_typer(auditing.app, name="audit")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

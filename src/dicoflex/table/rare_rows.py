@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["check_left_out", "rare_rows"]
+__all__ = ["check_left_out", "rare_rows", "unnamed"]
 
 import warnings
 
@@ -34,16 +34,26 @@ def rare_rows(frame: pd.DataFrame, schema: Schema) -> dict[object, Flags]:
 
 def _rare(column: pd.Series, feature: Feature, min_count: int) -> Flags:
     absent = column.isna().to_numpy()
-    rare = absent if not feature.missing and absent.sum() < min_count else np.zeros(len(column), dtype=bool)
+    rare = unnamed(column, feature)
+    if absent.sum() >= min_count:
+        rare &= ~absent
+    if rare[~absent].any():
+        codes, values = factorize(column[~absent])
+        rare[~absent] &= (np.bincount(codes, minlength=len(values)) < min_count)[codes]
+    return rare
+
+
+def unnamed(column: pd.Series, feature: Feature) -> Flags:
+    """Which rows have a level that a feature does not name, or no value where it must have one."""
+    absent = column.isna().to_numpy()
+    found = absent.copy() if not feature.missing else np.zeros(len(column), dtype=bool)
     if feature.is_number or absent.all():
-        return rare
+        return found
     codes, values = factorize(column[~absent])
     lookup = code_lookup(feature.levels)
     named = [isinstance(v, Level) and (typed(v) in lookup or ("any", v) in lookup) for v in values]
-    unnamed = ~np.array(named, dtype=bool) & (np.bincount(codes, minlength=len(values)) < min_count)
-    rare = rare.copy()
-    rare[~absent] = unnamed[codes]
-    return rare
+    found[~absent] = ~np.array(named, dtype=bool)[codes]
+    return found
 
 
 def check_left_out(by_feature: dict[object, Flags], n: int, min_count: int) -> None:
