@@ -19,6 +19,7 @@ from benchmarks.experiments import (
     deviation,
     german,
     hyperparameters,
+    leak,
     masks,
     quality,
     runtime,
@@ -77,4 +78,5 @@ EXPERIMENTS: dict[str, Experiment] = {
     "constraints": constraints,
     "speed": speed,
     "scale": scale,
+    "leak": leak,
 }

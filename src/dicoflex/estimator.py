@@ -27,6 +27,8 @@ class DiCoFlex(BaseEstimator, Explainer):
     schema: what the columns are; inferred from the rows when None.
     exponents, k, alpha: p values to train for, neighbours per row (None: 16 as in the paper; 24 for "mixed"), and the
     weight of frozen features in the distance.
+    min_count: what fewer rows have is not told by the model: rare levels are left out with their rows, extremes and
+    edges rounded, counts merged; 1 tells all of it. A schema that is given is taken as stated.
     masks: lists of features that are frozen together in training; None trains for any subset.
     coherence: also learn what goes together in the table, so that answers are refined: nothing needless, nothing that
     no training row has together, as near as possible. None: for "mixed" yes, for the paper's densities no.
@@ -50,6 +52,7 @@ class DiCoFlex(BaseEstimator, Explainer):
         exponents: tuple[float, ...] = (0.01, 0.08, 0.25, 1.0, 2.0),
         k: int | None = None,
         alpha: float = 10.0,
+        min_count: int = 5,
         masks: Sequence[Sequence[Any]] | None = None,
         coherence: bool | None = None,
         generator_config: GeneratorConfig | dict[str, Any] | None = None,
@@ -65,6 +68,7 @@ class DiCoFlex(BaseEstimator, Explainer):
         self.exponents = exponents
         self.k = k
         self.alpha = alpha
+        self.min_count = min_count
         self.masks = masks
         self.coherence = coherence
         self.generator_config = generator_config
@@ -116,7 +120,13 @@ class DiCoFlex(BaseEstimator, Explainer):
         """The settings of all parts, checked."""
         settings = FitSettings.resolve(
             self.generator,
-            shared={"exponents": self.exponents, "k": self.k, "alpha": self.alpha, "coherence": self.coherence},
+            shared={
+                "exponents": self.exponents,
+                "k": self.k,
+                "alpha": self.alpha,
+                "min_count": self.min_count,
+                "coherence": self.coherence,
+            },
             generator_config=self.generator_config,
             fit_config=self.fit_config,
             training=self.training,

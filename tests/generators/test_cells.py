@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dicoflex.errors import ModelFileError
-from dicoflex.generators.mixed.cells import LOPSIDED, MIN_CELL, Grid
+from dicoflex.generators.mixed.cells import Grid
+from dicoflex.generators.mixed.cutting import LOPSIDED, MIN_CELL
 from dicoflex.generators.mixed.kernels import _cells, _Queries
 from dicoflex.generators.mixed.lookahead import part, value
 from dicoflex.table.encoding import Encoding

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from dicoflex.cli.auditing import say_reveals
 from dicoflex.cli.constraint_flags import Flags, constraints, matches
 from dicoflex.cli.messages import counted, note, say_fitted, say_header, say_schema, say_shortfall, say_verdicts
 from dicoflex.cli.options import Drop, ModelFile, Rows, Seed, spread
@@ -134,6 +135,7 @@ def fit(
 
     options: dict[str, Any] = {
         "schema": described,
+        "min_count": table.min_count,
         "max_seconds": max_seconds,
         "coherence": coherence,
         "random_state": seed,
@@ -249,10 +251,19 @@ def bench(context: typer.Context) -> None:
 def inspect(
     model: ModelFile,
     as_json: Annotated[bool, typer.Option("--json", help="The whole header as JSON.")] = False,
+    reveals: Annotated[
+        bool, typer.Option("--reveals", help="All that the file says about people, and what is guaranteed of it.")
+    ] = False,
 ) -> None:
-    """Show what a model file holds, without loading the model."""
+    """Show what a model file holds, without loading the model unless asked what it reveals."""
     from dicoflex.model_file import read_header
 
+    if reveals:
+        from dicoflex.audit import reveals as all_revealed
+        from dicoflex.model import Model
+
+        say_reveals(all_revealed(Model.load(model)), model, as_json=as_json)
+        return
     header = read_header(model)
     if as_json:
         print(printable_json(json.dumps(header, indent=2, ensure_ascii=False)))

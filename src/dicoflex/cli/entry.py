@@ -8,7 +8,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 
-from dicoflex.cli import signing
+from dicoflex.cli import auditing, signing
 from dicoflex.cli.commands import app
 from dicoflex.cli.messages import note
 from dicoflex.cli.streams import TERMINATED, any_text, heeding_termination
@@ -19,6 +19,7 @@ ENDED = {INTERRUPTED: "interrupted", TERMINATED: "terminated"}
 
 for command in signing.COMMANDS:
     app.command()(command)
+app.add_typer(auditing.app, name="audit")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -46,6 +46,12 @@ class TableFlags:
             show_default=False,
         ),
     ] = None
+    min_count: Annotated[
+        int,
+        typer.Option(
+            min=1, help="What fewer rows have is not told: rare levels and exact extremes. 1 tells all of it."
+        ),
+    ] = 5
 
 
 def training_rows(
@@ -77,7 +83,8 @@ def training_rows(
         _refuse_other_columns(table, given.names, path)
         return rows, given.with_constraints(given.constraints.merge(wanted))
     levels = {c: _levels(table, c, order) for c, order in orders.items()}
-    return rows, Schema.infer(table, kinds=kinds, orders=levels).with_constraints(wanted)
+    described = Schema.infer(table, kinds=kinds, orders=levels, min_count=flags.min_count)
+    return rows, described.with_constraints(wanted)
 
 
 def _features_of(frame: pd.DataFrame, path: Path, label: str | None) -> pd.DataFrame:

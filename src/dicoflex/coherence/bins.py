@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dicoflex.model_file.taking import Arrays, refuse, taken
 from dicoflex.runtime.compiled import compiled
 from dicoflex.table.encoding import Values
+from dicoflex.table.rarity import round_near
 from dicoflex.table.schema import Schema
 
 Floats = NDArray[np.float64]
@@ -36,7 +37,7 @@ class Bins:
     """Cells of all features, end to end.
 
     edge: between the cells of numbers; a value equal to one belongs below it. They are rounded to three digits of the
-    feature's spread, so that no edge is one person's value.
+    feature's spread; with a `min_count` above one they are round numbers, and no cell is that of fewer rows.
     """
 
     offset: Ints
@@ -46,13 +47,18 @@ class Bins:
     missing: NDArray[np.bool_]
 
     @classmethod
-    def build(cls, schema: Schema, values: Values, *, n: int) -> Bins:
+    def build(cls, schema: Schema, values: Values, *, n: int, min_count: int = 1) -> Bins:
         """At most `n` cells per number, at its quantiles in `values`; a number that may be missing has one more."""
         edges = []
         shares = np.linspace(0.0, 1.0, n + 1)[1:-1]
         for j, feature in enumerate(schema.features):
             column = values[~np.isnan(values[:, j]), j]
-            edges.append(_cuts(column, shares, whole=feature.is_whole) if feature.is_number else np.zeros(0))
+            if not feature.is_number:
+                edges.append(np.zeros(0))
+            elif min_count > 1:
+                edges.append(_round_cuts(column, shares, min_count))
+            else:
+                edges.append(_cuts(column, shares, whole=feature.is_whole))
         return cls.of(schema, edges)
 
     @classmethod
@@ -115,6 +121,22 @@ def _cuts(column: Floats, shares: Floats, *, whole: bool) -> Floats:
         return np.unique(np.floor(cuts) if whole else cuts)
     unit = 10.0 ** (np.floor(np.log10(spread)) - DIGITS + 1)
     return np.unique(np.round(cuts / unit) * unit)
+
+
+def _round_cuts(column: Floats, shares: Floats, min_count: int) -> Floats:
+    """Round numbers near the quantiles, with at least `min_count` rows between any two of them and beyond."""
+    ordered = np.sort(column)
+    if len(ordered) == 0:
+        return ordered
+    places = (shares * (len(ordered) - 1)).astype(int)
+    kept: list[float] = []
+    done = 0
+    for cut in sorted({round_near(ordered, at, at, min_count) for at in places.tolist()}):
+        below = int(np.searchsorted(ordered, cut, side="right"))
+        if below - done >= min_count and len(ordered) - below >= min_count:
+            kept.append(cut)
+            done = below
+    return np.array(kept, dtype=np.float64)
 
 
 @compiled(inline="always")

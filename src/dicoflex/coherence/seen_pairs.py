@@ -3,7 +3,8 @@
 Cells are levels, and tenths of numbers. A pair of cells is *unseen* where fewer than `min_count` training rows have it
 and, were the two independent, at least `expected` rows would. `expected` is the least number on a fixed scale at
 which at most 1 % of the training rows (and a standard error) would be called incoherent by the others: a small table,
-or a rare level, lacks pairs by chance.
+or a rare level, lacks pairs by chance. Whether a pair is of no row, of one or of some more that are fewer than
+`min_count`, is not told.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class SeenPairs:
     @classmethod
     def learn(cls, schema: Schema, values: Values, *, min_count: int = 1) -> SeenPairs:
         """Count the pairs of the training rows, and choose the rule."""
-        bins = Bins.build(schema, values, n=CELLS)
+        bins = Bins.build(schema, values, n=CELLS, min_count=min_count)
         at = bins.locate(values) + bins.offset[:-1]
         counts = np.zeros((bins.offset[-1], bins.offset[-1]), dtype=np.int64)
         _count(at, counts)
@@ -55,7 +56,8 @@ class SeenPairs:
             share = float(_have_one(at, fragile).mean()) if len(values) else 0.0
             if share <= most:
                 break
-        return cls(bins, other & (counts < min_count) & (chance >= expected), float(expected), share)
+        unseen = other & (counts < min_count) & (chance >= expected)
+        return cls(bins, unseen, float(expected), share if min_count == 1 else round(share, 2))
 
     def broken(self, values: Values, query: Values | None = None) -> NDArray[np.bool_]:
         """Which rows have an unseen pair (that their query has not)."""

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from dicoflex.coherence.bins import Bins
 from dicoflex.model_file.taking import Arrays, refuse, refuse_others, taken
 from dicoflex.table.encoding import Values
+from dicoflex.table.rarity import round_near
 from dicoflex.table.schema import Schema
 from dicoflex.table.spacing import spacing
 
@@ -44,10 +45,14 @@ class Stops:
     decimals: NDArray[np.int64]
 
     @classmethod
-    def learn(cls, schema: Schema, values: Values, bins: Bins) -> Stops:
-        """The values that at least five rows have, where they cover half of the rows besides the commonest value."""
+    def learn(cls, schema: Schema, values: Values, bins: Bins, *, min_count: int = 1) -> Stops:
+        """The values that at least five rows have, where they cover half of the rows besides the commonest value.
+
+        min_count: so many rows, where that is more; typical values are then round, or shared by as many.
+        """
+        least = max(LEAST_ROWS, min_count)
         found = [
-            _shared(values[~np.isnan(values[:, j]), j]) if feature.is_number else np.zeros(0)
+            _shared(values[~np.isnan(values[:, j]), j], least) if feature.is_number else np.zeros(0)
             for j, feature in enumerate(schema.features)
         ]
         present = [values[~np.isnan(values[:, j]), j] for j in range(len(schema))]
@@ -57,7 +62,7 @@ class Stops:
         return cls(
             np.cumsum([0, *map(len, found)]),
             np.concatenate(found),
-            _typical(schema, values, bins, found),
+            _typical(schema, values, bins, found, min_count),
             np.array(steps),
             np.array([decimals_of(column) for column in present], dtype=np.int64),
         )
@@ -107,19 +112,19 @@ def decimals_of(column: Floats) -> int:
     return 12
 
 
-def _shared(column: Floats) -> Floats:
+def _shared(column: Floats, least: int) -> Floats:
     distinct, counts = np.unique(column, return_counts=True)
     if len(distinct) == 0:
         return distinct
-    usual = counts >= LEAST_ROWS
+    usual = counts >= least
     rest = counts.sum() - counts.max()
     covered = (counts[usual].sum() - counts.max()) / rest if rest else 0.0
     return distinct[usual] if covered >= COVERED else np.zeros(0)
 
 
-def _typical(schema: Schema, values: Values, bins: Bins, stops: list[Floats]) -> Floats:
+def _typical(schema: Schema, values: Values, bins: Bins, stops: list[Floats], min_count: int) -> Floats:
     """A value per cell: the level itself, or for a number the middle of the rows there, at a stop or rounded."""
-    cell = bins.locate(values)
+    cell, least = bins.locate(values), max(LEAST_ROWS, min_count)
     out = np.full(bins.offset[-1], np.nan)
     for j, feature in enumerate(schema.features):
         at = bins.offset[j]
@@ -128,16 +133,18 @@ def _typical(schema: Schema, values: Values, bins: Bins, stops: list[Floats]) ->
             continue
         for c in range(bins.size[j]):
             inside = values[cell[:, j] == c, j]
-            if len(inside) >= LEAST_ROWS and not np.isnan(inside).any():
-                out[at + c] = _middle(inside, stops[j], whole=feature.is_whole)
+            if len(inside) >= least and not np.isnan(inside).any():
+                out[at + c] = _middle(np.sort(inside), stops[j], whole=feature.is_whole, min_count=min_count)
     return out
 
 
-def _middle(inside: Floats, stops: Floats, *, whole: bool) -> float:
+def _middle(inside: Floats, stops: Floats, *, whole: bool, min_count: int) -> float:
     middle = float(np.median(inside))
     near = stops[(stops >= inside.min()) & (stops <= inside.max())]
     if len(near):
         return float(near[np.abs(near - middle).argmin()])
+    if min_count > 1:
+        return round_near(inside, len(inside) // 2, len(inside) // 2, min_count)
     spread = float(inside.max() - inside.min())
     if whole or spread == 0.0:
         return float(np.rint(middle)) if whole else middle

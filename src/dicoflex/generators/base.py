@@ -36,13 +36,17 @@ class GeneratorConfig(BaseModel):
 
 @dataclass(frozen=True)
 class Table:
-    """The training rows as a generator sees them: encoded values, class numbers, and how sure the black box was."""
+    """The training rows as a generator sees them: encoded values, class numbers, and how sure the black box was.
+
+    min_count: what fewer rows have is not to be read out of what was learned.
+    """
 
     encoding: Encoding
     values: Values
     labels: NDArray[np.int64]
     n_classes: int
     confidence: NDArray[np.float64] | None = None
+    min_count: int = 1
 
 
 @dataclass(frozen=True)

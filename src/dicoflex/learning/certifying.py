@@ -50,15 +50,23 @@ class _Found:
     values: Values
 
 
-def certified(model: Model, values: Values, labels: Ints, judge: Judge, *, name: str, seed: int) -> Model:
-    """The model with margins and counts from held-out rows, of these classes; `name` says who the judge is."""
+def certified(
+    model: Model, values: Values, labels: Ints, judge: Judge, *, name: str, seed: int, min_count: int = 1
+) -> Model:
+    """The model with margins and counts from held-out rows, of these classes; `name` says who the judge is.
+
+    min_count: with more than one, margins are rounded up to whole percent: one is what an answer to one row taught.
+    """
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(values))
     half = len(order) // 2
     if half < 2:
         return model
     first = _answers(model, values[order[:half]], labels[order[:half]], rng)
-    certificate = replace(Certificate.none(len(model.classes)), margin=_margins(model, first, judge), judge=name)
+    margin = _margins(model, first, judge)
+    if min_count > 1:
+        margin = np.ceil(np.round(margin * 100, 6)) / 100
+    certificate = replace(Certificate.none(len(model.classes)), margin=margin, judge=name)
     model = replace(model, certificate=certificate)
     second = _answers(model, values[order[half:]], labels[order[half:]], rng)
     return replace(model, certificate=replace(certificate, counts=_counts(model, second, judge)))

@@ -14,13 +14,14 @@ from dicoflex.learning.dependencies import find_dependencies
 from dicoflex.learning.row_density import learn_row_density
 
 
-def learn_coherence(table: Table, *, min_count: int, seed: int) -> Coherence:
-    """Pairs of values that occur, exact dependencies and the density of the rows of a table."""
-    schema, values = table.encoding.schema, np.ascontiguousarray(table.values)
-    density = learn_row_density(schema, values, table.labels, table.n_classes, seed=seed)
+def learn_coherence(table: Table, *, seed: int) -> Coherence:
+    """Pairs of values that occur, exact dependencies and the density of the rows of a table, as far as it may tell."""
+    schema, min_count = table.encoding.schema, table.min_count
+    values = np.ascontiguousarray(table.values)
+    density = learn_row_density(schema, values, table.labels, table.n_classes, seed=seed, min_count=min_count)
     return Coherence(
         pairs=SeenPairs.learn(schema, values, min_count=min_count),
-        dependencies=find_dependencies(schema, values),
+        dependencies=find_dependencies(schema, values, min_count=min_count),
         density=density,
-        stops=Stops.learn(schema, values, density.bins),
+        stops=Stops.learn(schema, values, density.bins, min_count=min_count),
     )

@@ -26,7 +26,7 @@ class FitConfig(BaseModel):
     that a pass searches for at most. most_rows: rows to learn from at most. A larger table is sampled by class, and
     classes of which its share would leave fewer than 5,000 rows keep more; schema, limits, levels, means and what
     `novel` knows still come from all rows, but neighbours are those in the sample, and the black box is asked for no
-    others.
+    others. min_count: what fewer rows have is not told by the model: rare levels, single values and exact extremes.
 
     For the default generator alone: each: of the k neighbours found, so many are taken at random. level_weight: how
     much another level counts against a number that is one standard deviation off, in squares: people keep their
@@ -34,7 +34,7 @@ class FitConfig(BaseModel):
     p. rounds: how often the model learns from its own draws, own_draws of them.
 
     coherence: also learn what goes together in the table, so that answers are refined: nothing needless, nothing that
-    no row has together, as near as possible. min_count: pairs of values that fewer rows have count as not seen.
+    no row has together, as near as possible; pairs of values that fewer than min_count rows have count as not seen.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -45,13 +45,13 @@ class FitConfig(BaseModel):
     passes: int = Field(default=6, ge=1)
     most_anchors: int = Field(default=24_000, ge=1)
     most_rows: int = Field(default=MOST_ROWS, ge=1)
+    min_count: int = Field(default=5, ge=1)
     each: int = Field(default=8, ge=1)
     level_weight: float = Field(default=16.0, gt=0)
     undo_levels: float = Field(default=0.25, ge=0, le=1)
     rounds: int = Field(default=1, ge=0)
     own_draws: int = Field(default=120_000, ge=1)
     coherence: bool = True
-    min_count: int = Field(default=5, ge=1)
 
 
 class TrainingConfig(BaseModel):
@@ -94,7 +94,7 @@ class FitSettings:
     ) -> FitSettings:
         """What was given, over what the density wants, over the defaults.
 
-        shared: exponents, k and alpha as the explainer has them; None leaves one out.
+        shared: exponents, k, alpha and min_count as the explainer has them; None leaves one out.
 
         >>> FitSettings.resolve("maf", shared={"k": 8}).fit.k
         8

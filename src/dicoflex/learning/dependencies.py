@@ -21,8 +21,10 @@ MOST_LEVELS = 200
 ROWS_PER_VALUE = 5
 
 
-def find_dependencies(schema: Schema, values: Values) -> Dependencies:
+def find_dependencies(schema: Schema, values: Values, *, min_count: int = 1) -> Dependencies:
     """Those that hold in all rows: numbers linear in others, products of two, and what follows from a value.
+
+    min_count: what follows from a value that fewer rows have is not told.
 
     >>> import pandas as pd
     >>> rows = np.column_stack([np.arange(100.0) % 37, np.arange(100.0) % 37 + 4])
@@ -37,7 +39,7 @@ def find_dependencies(schema: Schema, values: Values) -> Dependencies:
         found += _linear(whole, numbers)
         taken = {one.follows for one in found}
         found += _products(whole, [j for j in numbers if j not in taken])
-    found += _tables(values, found)
+    found += _tables(values, found, min_count)
     return Dependencies(tuple(found), len(schema))
 
 
@@ -105,7 +107,7 @@ def _products(values: Floats, numbers: list[int]) -> list[Dependency]:
     return found
 
 
-def _tables(values: Floats, known: list[Dependency]) -> list[Dependency]:
+def _tables(values: Floats, known: list[Dependency], min_count: int) -> list[Dependency]:
     """Features with few values that follow from another one, which has more or as many."""
     followers, sources = {one.follows for one in known}, {j for one in known for j in one.of}
     few = _few_values(values, followers)
@@ -117,10 +119,10 @@ def _tables(values: Floats, known: list[Dependency]) -> list[Dependency]:
             if a == b or len(keys) < len(levels) or a in followers:
                 continue
             settled = _settled(key, code, len(keys), len(levels))
-            if settled is not None:
-                found.append(
-                    Dependency(kind="lookup", follows=b, of=(a,), keys=tuple(keys), values=tuple(levels[settled]))
-                )
+            told = np.bincount(key) >= min_count
+            if settled is not None and told.any():
+                own, made = tuple(keys[told]), tuple(levels[settled[told]])
+                found.append(Dependency(kind="lookup", follows=b, of=(a,), keys=own, values=made))
                 followers.add(b)
                 sources.add(a)
                 break

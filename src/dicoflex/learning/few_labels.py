@@ -17,7 +17,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from dicoflex.learning.stand_in import learn_perceptron, learn_trees
+from dicoflex.learning.stand_in import learn_perceptron, learn_trees, round_splits
 from dicoflex.stand_in import BLOCK, Both, StandIn
 from dicoflex.table.encoding import Encoding, Values
 
@@ -30,13 +30,18 @@ TEMPERATURES = np.geomspace(1.0, 8.0, 25)
 LEAST = 1e-9
 
 
-def learn_few(encoding: Encoding, values: Values, labels: NDArray[np.int64], n_classes: int, *, seed: int) -> tuple[
-    StandIn, float, Judge
-]:  # fmt: skip
-    """The corrected stand-in, the share of labels that parts named right without having seen them, and their mean."""
-    hard = np.eye(n_classes)[labels]
+def learn_few(
+    encoding: Encoding, values: Values, hard: Floats, *, seed: int, min_count: int = 1
+) -> tuple[StandIn, float, Judge]:
+    """The corrected stand-in, the share of labels that parts named right without having seen them, and their mean.
+
+    min_count: with more than one, trees split at round numbers.
+    """
+    labels = hard.argmax(axis=1)
     parts, said = _cross_fitted(encoding, values, hard, seed)
     net, trees = learn_perceptron(encoding, values, hard, seed), learn_trees(encoding, values, hard, seed)
+    if min_count > 1:
+        trees = round_splits(trees, encoding, values, min_count)
     agreement = float(np.mean(said.argmax(axis=1) == labels))
 
     def mean(rows: Values) -> Floats:

@@ -37,6 +37,7 @@ from dicoflex.runtime.progress import Progress
 from dicoflex.runtime.randomness import seed_of
 from dicoflex.stand_in import BLOCK
 from dicoflex.table.inference import check_frame
+from dicoflex.table.rarity import round_count
 from dicoflex.table.remembered import new_key, read_key
 from dicoflex.table.schema import Schema
 from dicoflex.table.survey import Rows, take_rows
@@ -96,15 +97,20 @@ def learn_model(
 ) -> Learned:
     """The model of rows and the labels that the black box gave them; everything is checked before any work starts."""
     started = time.monotonic()
-    schema = _schema(X, plan.schema)
+    min_count = plan.settings.fit.min_count
+    schema = _schema(X, plan.schema, min_count)
     labels, names = read_labels(y, len(X))
     _check_room(schema, names)
     masks = _mask_set(schema, plan.masks)
-    rows = take_rows(X, schema, labels, most=plan.settings.fit.most_rows, seed=plan.seed, row_key=plan.row_key)
+    rows = take_rows(
+        X, schema, labels,
+        most=plan.settings.fit.most_rows, seed=plan.seed, row_key=plan.row_key, min_count=min_count,
+    )  # fmt: skip
+    _check_classes(rows, names)
     black_box = wrapped(predict_proba, classes, names, rows.encoding)
     probabilities = None if black_box is None else agreed(black_box, rows.values, rows.labels, names)
     sure = None if probabilities is None else probabilities[np.arange(len(rows.labels)), rows.labels]
-    table = Table(rows.encoding, rows.values, rows.labels, len(names), sure)
+    table = Table(rows.encoding, rows.values, rows.labels, len(names), sure, min_count)
     task = Task(
         table, plan.settings, masks, seed=plan.seed, device=plan.device, progress=plan.progress, black_box=black_box,
         probabilities=probabilities, coherence=_coherence(table, plan),
@@ -113,8 +119,9 @@ def learn_model(
     model = _model(task, fitted, rows, names)
     if task.coherence is not None:
         model = _refinable(task, fitted, model)
-    facts = {**fitted.facts, "rows": len(X), **_facts(task, fitted, time.monotonic() - started)}
-    return Learned(model.with_facts(**facts), _history(fitted))
+    counted = {"rows": len(X), "rows_left_out": rows.left_out, "min_count": min_count}
+    facts = {**fitted.facts, **counted, **_facts(task, fitted, time.monotonic() - started)}
+    return Learned(model.with_facts(**_told(facts, min_count)), _history(fitted))
 
 
 def _coherence(table: Table, plan: Plan) -> Coherence | None:
@@ -122,7 +129,7 @@ def _coherence(table: Table, plan: Plan) -> Coherence | None:
     if not plan.settings.fit.coherence:
         return None
     with plan.progress.stage("what goes together", 1) as advance:
-        found = learn_coherence(table, min_count=plan.settings.fit.min_count, seed=plan.seed)
+        found = learn_coherence(table, seed=plan.seed)
         advance(1)
     return found
 
@@ -142,13 +149,17 @@ def _refinable(task: Task, fitted: Fitted, model: Model) -> Model:
         judge, name = fitted.judge, CROSS_FITTED
     else:
         hard = np.eye(table.n_classes)[table.labels[held]]
-        other, _ = learn(table.encoding, table.values[held], hard, seed=task.seed + 1)
+        other, _ = learn(table.encoding, table.values[held], hard, seed=task.seed + 1, min_count=table.min_count)
         judge, name = partial(other.probabilities, each=BLOCK), LABELS
-    return certified(model, table.values[held], table.labels[held], judge, name=name, seed=task.seed)
+    return certified(
+        model, table.values[held], table.labels[held], judge,
+        name=name, seed=task.seed, min_count=table.min_count,
+    )  # fmt: skip
 
 
 def _model(task: Task, fitted: Fitted, rows: Rows, names: list[Any]) -> Model:
     has_confidence = task.black_box is not None and task.settings.generator.is_judged
+    confidences = _confidences(names, fitted.confidence) if has_confidence else {}
     return Model(
         encoding=rows.encoding,
         classes=classes_of(names),
@@ -158,8 +169,30 @@ def _model(task: Task, fitted: Fitted, rows: Rows, names: list[Any]) -> Model:
         exponents=task.config.exponents,
         has_confidence=has_confidence,
         remembered=rows.remembered,
-        report={"confidence": _confidences(names, fitted.confidence) if has_confidence else {}},
+        report={"confidence": confidences},
     )
+
+
+COUNTS = ("rows", "rows_left_out", "rows_used", "pairs", "black_box_rows")
+SHARES = ("stand_in_agreement", "held_out_loss")
+
+
+def _told(facts: dict[str, Any], min_count: int) -> dict[str, Any]:
+    """The facts with counts of rows merged and shares of them rounded, so that one row more or less is not told."""
+    if min_count == 1:
+        return facts
+    counts = {name: round_count(facts[name], min_count) for name in COUNTS}
+    return facts | counts | {name: facts[name] and round(facts[name], 4) for name in SHARES}
+
+
+def _check_classes(rows: Rows, names: list[Any]) -> None:
+    """Refuse a table that has a class of which no row is left."""
+    lost = np.setdiff1d(np.arange(len(names)), rows.labels)
+    if len(lost):
+        raise DataError(
+            f"label {names[lost[0]]!r} has no row left to learn from: its rows all have a value that fewer than "
+            f"{rows.encoding.schema.min_count} rows have; group those values, or say min_count=1"
+        )
 
 
 def _facts(task: Task, fitted: Fitted, seconds: float) -> dict[str, Any]:
@@ -197,10 +230,10 @@ def _row_key(remember_rows: Any, settings: FitSettings) -> bytes | None:
     return new_key() if remember_rows is True else read_key(remember_rows, "remember_rows")
 
 
-def _schema(X: pd.DataFrame, given: Schema | None) -> Schema:
+def _schema(X: pd.DataFrame, given: Schema | None, min_count: int) -> Schema:
     """The schema to fit by: the given one, which must have the columns of `X`, or what `X` shows."""
     if given is None:
-        return Schema.infer(X)
+        return Schema.infer(X, min_count=min_count)
     if not isinstance(given, Schema):
         raise SettingError(f"schema must be a Schema, got {type(given).__name__}; make one with Schema.infer")
     check_frame(X)

@@ -123,12 +123,12 @@ class _Judged:
         values, answers = np.concatenate(self.seen_values), np.concatenate(self.seen_answers)
         # In place of the parts: with a million rows asked for, both would be the most that a fit holds.
         self.seen_values, self.seen_answers = [values], [answers]
+        told = {"seed": self.task.seed, "min_count": self.table.min_count}
         if self.task.black_box is None and len(values) <= FEW_ROWS:
-            labels = answers.argmax(axis=1)
-            few = learn_few(self.table.encoding, values, labels, self.table.n_classes, seed=self.task.seed)
+            few = learn_few(self.table.encoding, values, answers, **told)
             self.stand_in, self.agreement, self.judge = few
             return
-        self.stand_in, self.agreement = learn(self.table.encoding, values, answers, seed=self.task.seed)
+        self.stand_in, self.agreement = learn(self.table.encoding, values, answers, **told)
 
     def _bank(self) -> tuple[list[Pairs], Pairs]:
         """Pairs from the neighbour search, clamped, sparsified by the stand-in and confirmed by the judge."""
@@ -213,10 +213,15 @@ def _supported(table: Table) -> Confidence:
     for label in range(table.n_classes):
         sure = np.sort(table.confidence[table.labels == label])[::-1]
         rank = min(ROWS_FOR_CONFIDENCE, max(1, len(sure) // 2))
-        highest[label] = min(sure[rank - 1], TOP_CONFIDENCE)
+        highest[label] = _told(min(sure[rank - 1], TOP_CONFIDENCE), table.min_count)
         if highest[label] < DEFAULT_CONFIDENCE:
-            default[label] = min(highest[label], sure[len(sure) // 2])
+            default[label] = min(highest[label], _told(sure[len(sure) // 2], table.min_count))
     return Confidence(np.minimum(0.5, default), highest, default)
+
+
+def _told(probability: float, min_count: int) -> float:
+    """A probability that the black box gave to one row, in whole percent where a row is not to be told of."""
+    return probability if min_count == 1 else float(np.floor(probability * 100) / 100)
 
 
 def _balanced(labels: Ints, rows: Ints, n_classes: int, n: int, rng: np.random.Generator) -> Ints:

@@ -16,6 +16,7 @@ from dicoflex.coherence.row_density import BLOCK, QUANTILES, RowDensity, factors
 from dicoflex.runtime.own_torch import own_numbers, with_gradients
 from dicoflex.runtime.threads import one_torch_thread
 from dicoflex.table.encoding import Values
+from dicoflex.table.rarity import means_of_rows
 from dicoflex.table.schema import Schema
 
 Floats = NDArray[np.float64]
@@ -30,28 +31,34 @@ RATE, DECAY = 1e-2, 0.5
 HELD_OUT = 0.1
 LEAST_ROWS = 20
 NEVER = -1e4
+LOOKS = 60
 
 
-def learn_row_density(schema: Schema, values: Values, labels: Ints, n_classes: int, *, seed: int) -> RowDensity:
-    """The density of rows with these classes; the held-out tenth tells what is usual."""
+def learn_row_density(
+    schema: Schema, values: Values, labels: Ints, n_classes: int, *, seed: int, min_count: int = 1
+) -> RowDensity:
+    """The density of rows with these classes; the held-out tenth tells what is usual, by means of `min_count` rows."""
     rng = np.random.default_rng(seed)
-    bins = Bins.build(schema, values, n=CELLS)
+    bins = Bins.build(schema, values, n=CELLS, min_count=min_count)
     cells = bins.locate(values)
     order = _order(bins, cells)
     held = np.zeros(len(values), dtype=bool)
     held[rng.permutation(len(values))[: max(1, int(HELD_OUT * len(values)))]] = True
-    weights = _train(bins, order, cells[~held] if not held.all() else cells, rng, seed)
+    judges = cells[held] if min_count > 1 else None
+    weights = _train(bins, order, cells[~held] if not held.all() else cells, rng, seed, judges)
     nothing = np.zeros((n_classes, len(QUANTILES)))
     density = RowDensity(bins, factors_of(bins, order, weights), nothing, nothing)
     score, least = density.judge(values[held])
-    tables = (_by_class(scores, labels[held], n_classes) for scores in (score, least))
+    tables = (_by_class(scores, labels[held], n_classes, min_count) for scores in (score, least))
     return RowDensity(bins, density.factors, *tables)
 
 
-def _by_class(scores: Floats, labels: Ints, n_classes: int) -> Floats:
+def _by_class(scores: Floats, labels: Ints, n_classes: int, min_count: int) -> Floats:
     """Quantiles of each class's scores; of all where a class has too few."""
+    least = max(LEAST_ROWS, min_count)
     rows = [scores[labels == c] for c in range(n_classes)]
-    return np.array([np.quantile(mine if len(mine) >= LEAST_ROWS else scores, QUANTILES) for mine in rows])
+    chosen = [mine if len(mine) >= least else scores for mine in rows]
+    return np.array([np.quantile(means_of_rows(np.sort(mine), min_count), QUANTILES) for mine in chosen])
 
 
 def _order(bins: Bins, cells: Ints) -> Ints:
@@ -73,12 +80,22 @@ class _Net(nn.Module):
         self.inner_bias = nn.Parameter(torch.zeros(d, HEAD))
         self.outer = nn.Parameter(torch.randn(d, HEAD, states) * 0.3 * HEAD**-0.5)
         self.outer_bias = nn.Parameter(torch.from_numpy(_marginals(bins, order, cells, states)))
+        self.first = torch.from_numpy(bins.offset[:-1][order])
 
     def forward(self, at: torch.Tensor) -> torch.Tensor:
         said = nn.functional.embedding(at[:, :-1].T, self.told)
         heard = torch.cat([self.start.expand(1, len(at), HIDDEN), said]).cumsum(0)
         head = torch.relu(torch.baddbmm(self.inner_bias[:, None, :], torch.relu(heard), self.inner))
         return torch.baddbmm(self.outer_bias[:, None, :], head, self.outer)
+
+    def loss(self, state: torch.Tensor) -> torch.Tensor:
+        """The mean negative log likelihood of rows, their cells in order."""
+        logits, wanted = self(state + self.first), state.T.reshape(-1)
+        return nn.functional.cross_entropy(logits.reshape(len(wanted), -1), wanted) * state.shape[1]
+
+    def arrays(self) -> dict[str, NDArray[np.float32]]:
+        """The weights as they are now."""
+        return {name: np.array(value.detach().numpy(), order="C") for name, value in self.named_parameters()}
 
 
 def _marginals(bins: Bins, order: Ints, cells: Ints, states: int) -> NDArray[np.float32]:
@@ -91,8 +108,12 @@ def _marginals(bins: Bins, order: Ints, cells: Ints, states: int) -> NDArray[np.
 
 
 def _train(
-    bins: Bins, order: Ints, cells: Ints, rng: np.random.Generator, seed: int
+    bins: Bins, order: Ints, cells: Ints, rng: np.random.Generator, seed: int, judges: Ints | None
 ) -> dict[str, NDArray[np.float32]]:  # fmt: skip
+    """The weights after all steps, or those that made the rows `judges` likeliest.
+
+    What is learned after that is learned by heart: of 700 rows a file would tell who was among them.
+    """
     steps = int(np.clip(len(cells) // ROWS_PER_STEP, LEAST_STEPS, STEPS))
     with own_numbers(seed):
         net = _Net(bins, order, cells)
@@ -102,17 +123,21 @@ def _train(
     optimizer = torch.optim.AdamW(groups, lr=RATE, weight_decay=DECAY, betas=(0.9, 0.99))
     plan = torch.optim.lr_scheduler.OneCycleLR(optimizer, RATE, total_steps=steps, pct_start=0.1)
     state = torch.from_numpy(np.ascontiguousarray(cells[:, order]))
-    at = state + torch.from_numpy(bins.offset[:-1][order])
+    held = None if judges is None else torch.from_numpy(np.ascontiguousarray(judges[:, order]))
+    least, best = np.inf, None
     with one_torch_thread(), with_gradients():
-        for index in _batches(len(cells), steps, rng):
-            logits = net(at[index])
-            wanted = state[index].T.reshape(-1)
-            loss = nn.functional.cross_entropy(logits.reshape(len(wanted), -1), wanted) * len(order)
+        for step, index in enumerate(_batches(len(cells), steps, rng)):
+            loss = net.loss(state[index])
             optimizer.zero_grad(set_to_none=True)
             loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
             plan.step()
-    return {name: np.array(value.detach().numpy(), order="C") for name, value in net.named_parameters()}
+            if held is not None and (step + 1) % max(1, steps // LOOKS) == 0:
+                with torch.no_grad():
+                    now = float(net.loss(held))
+                if now < least:
+                    least, best = now, net.arrays()
+    return net.arrays() if best is None else best
 
 
 def _batches(n: int, steps: int, rng: np.random.Generator) -> list[torch.Tensor]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-__all__ = ["learn", "learn_perceptron", "learn_trees"]
+__all__ = ["learn", "learn_perceptron", "learn_trees", "round_splits"]
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -18,6 +19,7 @@ from dicoflex.runtime.threads import one_openmp_thread, one_torch_thread
 from dicoflex.stand_in import BLOCK, Forest, Perceptron, StandIn
 from dicoflex.stand_in.perceptron import BOUND
 from dicoflex.table.encoding import Encoding, Values
+from dicoflex.table.rarity import round_between
 
 GOOD_ENOUGH = 0.99
 WIDTHS = (96, 48)
@@ -29,13 +31,20 @@ Floats = NDArray[np.float64]
 
 
 def learn(
-    encoding: Encoding, values: Values, probabilities: Floats, *, seed: int, kinds: tuple[str, ...] = ("mlp", "trees")
+    encoding: Encoding,
+    values: Values,
+    probabilities: Floats,
+    *,
+    seed: int,
+    kinds: tuple[str, ...] = ("mlp", "trees"),
+    min_count: int = 1,
 ) -> tuple[StandIn, float]:
     """The better of two stand-ins, and the share of held-out rows on which it names the black box's class.
 
     The second is tried only where the first leaves room.
 
-    probabilities: the black box's answers for `values`, or one-hot labels where only those are known.
+    probabilities: the black box's answers for `values`, or one-hot labels where only those are known. min_count: with
+    more than one, trees split at round numbers.
     """
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(values))
@@ -45,6 +54,8 @@ def learn(
     best: tuple[StandIn, float] | None = None
     for kind in kinds:
         model = makers[kind](encoding, values[rest], probabilities[rest], seed)
+        if isinstance(model, Forest) and min_count > 1:
+            model = round_splits(model, encoding, values[rest], min_count)
         agreement = float(
             np.mean(model.probabilities(values[held], each=BLOCK).argmax(1) == probabilities[held].argmax(1))
         )
@@ -98,6 +109,25 @@ def learn_trees(encoding: Encoding, values: Values, probabilities: Floats, seed:
     with one_openmp_thread():
         booster.fit(values[row], label, sample_weight=np.maximum(probabilities[row, label], 1e-6))
     return _export(booster)
+
+
+def round_splits(forest: Forest, encoding: Encoding, values: Values, min_count: int) -> Forest:
+    """The forest with splits of numbers moved to round ones, past fewer than `min_count` of the rows `values`.
+
+    Trees split halfway between two of the values that they learned from, which tells them nearly to the last digit.
+    """
+    threshold, reach = forest.threshold.copy(), min_count // 2
+    for j in encoding.number_feature:
+        ordered = np.sort(values[~np.isnan(values[:, j]), j])
+        whole = 0.5 if encoding.schema.features[j].is_whole else 0.0
+        for node in np.flatnonzero((forest.feature == j) & np.isfinite(threshold)):
+            at = int(np.searchsorted(ordered, threshold[node], side="right"))
+            low, high = ordered[max(at - 1 - reach, 0)], ordered[min(at + reach, len(ordered) - 1)]
+            if low < high:
+                # What is whole goes left up to the last number before the round one.
+                number = round_between(float(low), float(high))
+                threshold[node] = np.ceil(number) - whole if whole else number
+    return replace(forest, threshold=threshold)
 
 
 def _export(booster: Any) -> Forest:

@@ -180,14 +180,19 @@ class Encoding(Reals):
         absent = column.isna().to_numpy()
         if absent.any() and not feature.missing:
             raise QueryError(
-                f"column {feature.name!r} has missing values, and none were seen in training; fill them in, "
-                "or fit on rows that have some"
+                f"column {feature.name!r} has missing values, and none were seen in training{self._or_rarely}; "
+                "fill them in, or fit on rows that have some"
             )
         if feature.is_number:
             return read_numbers(feature, column, absent)
         codes = np.full(len(column), float(len(feature.levels)))
         codes[~absent] = self._codes(j, column[~absent])
         return codes
+
+    @property
+    def _or_rarely(self) -> str:
+        least = self.schema.min_count
+        return f" or in fewer than {least} rows" if least > 1 else ""
 
     def _few_codes(self, j: int, cells: list[Any]) -> list[float] | None:
         lookup = self._lookups[j]
@@ -203,9 +208,8 @@ class Encoding(Reals):
             found = lookup.get(typed(value), lookup.get(("any", value))) if isinstance(value, Level) else None
             if found is None:
                 known = ", ".join(map(repr, feature.levels[:12]))
-                raise QueryError(
-                    f"column {feature.name!r} has the value {value!r}, never seen in training; known: {known}"
-                )
+                unseen = f"never seen in training{self._or_rarely}"
+                raise QueryError(f"column {feature.name!r} has the value {value!r}, {unseen}; known: {known}")
             codes[i] = found
         return codes[keys] if len(uniques) else np.empty(0)
 
@@ -356,13 +360,13 @@ def _deviation(values: Values) -> float:
 
 
 def check_limits(schema: Schema, values: Values) -> None:
-    """Refuse values that lie beyond the limits of their features."""
+    """Refuse values that lie beyond the limits of their features, on one side as many as the schema would tell of."""
     for feature, column in zip(schema.features, values.T, strict=True):
         present = column[~np.isnan(column)]
         if not feature.is_number or len(present) == 0:
             continue
-        low, high = present.min(), present.max()
-        if low < feature.minimum or high > feature.maximum:
+        if max((present < feature.minimum).sum(), (present > feature.maximum).sum()) >= schema.min_count:
+            low, high = present.min(), present.max()
             raise SchemaError(
                 f"column {feature.name!r} holds {low:g} to {high:g}, beyond its schema's {feature.minimum:g} to "
                 f"{feature.maximum:g}; infer the schema from these rows, or widen it with limits={{...}}"

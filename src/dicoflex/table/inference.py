@@ -22,11 +22,13 @@ from dicoflex.table.feature import (
     dtype_text,
     is_dtype,
 )
+from dicoflex.table.rarity import common_levels, common_limits, counts_of
 from dicoflex.values import is_half_read, plain, typed
 
 IDENTIFIER_SHARE = 0.9
 IDENTIFIER_ROWS = 50
 MAX_LEVELS = 2000
+MOST_BEYOND = 0.5
 
 
 def check_frame(frame: Any) -> None:
@@ -56,26 +58,35 @@ def describe(
     kind: Kind | str | None,
     order: Sequence[Level] | None,
     limits: tuple[float, float] | None,
+    min_count: int = 1,
 ) -> Feature:
-    """One column's feature, from its dtype and values and from what the caller overrides."""
+    """One column's feature, from its dtype and values and from what the caller overrides.
+
+    min_count: what fewer rows have is not named, unless the caller did so.
+    """
     _refuse_dtype(column)
     chosen = _kind_of(column, None if kind is None else _known_kind(column, kind), order)
+    missing = int(column.isna().sum()) >= min_count
     common = {
         "name": plain(column.name),
         "kind": chosen,
         "dtype": dtype_text(column.dtype),
-        "missing": bool(column.isna().any()),
-        "missing_object": _missing_object(column),
+        "missing": missing,
+        "missing_object": _missing_object(column) if missing else "nan",
         **_category_facts(column),
     }
     if chosen.is_number:
         low, high = _limits(column, limits, whole=chosen is Kind.INTEGER)
+        if limits is None and min_count > 1:
+            low, high = _common_limits(column, min_count)
         return Feature(**common, minimum=low, maximum=high)
     if limits is not None:
         raise SchemaError(f"column {column.name!r} is {chosen}: limits are for numbers; drop it from limits")
     levels = _levels(column, order)
     _refuse_half_read(f"column {column.name!r} holds", [*levels, *(common.get("categories") or ())])
     _refuse_identifier(column, len(levels), overridden=kind is not None or order is not None)
+    if order is None and min_count > 1:
+        common, levels = _without_rare(column, common, levels, min_count)
     return Feature(**common, levels=levels)
 
 
@@ -218,6 +229,40 @@ def _limits(column: pd.Series, limits: tuple[float, float] | None, *, whole: boo
             f"{least:g} to {greatest:g}; narrow them, or convert the column"
         )
     return (float(math.ceil(lowest)), float(math.floor(highest))) if whole else (lowest, highest)
+
+
+def _common_limits(column: pd.Series, min_count: int) -> tuple[float, float]:
+    """Limits that enough rows lie at or beyond, as the column's dtype holds them."""
+    values = column.dropna().to_numpy(dtype=float)
+    enough = len(values) >= min_count
+    low, high = common_limits(values, min_count) if enough else (math.inf, -math.inf)
+    if not enough or np.mean((values < low) | (values > high)) > MOST_BEYOND:
+        raise DataError(
+            f"column {column.name!r} has {len(values)} numbers, too few to hide the least and the greatest of them "
+            f"among {min_count}; give more rows, leave it out, or say min_count=1 if the model file may tell them"
+        )
+    least, greatest = dtype_bounds(column.dtype)
+    held: Any = getattr(column.dtype, "numpy_dtype", column.dtype)
+    low, high = max(low, least), min(high, greatest)
+    return float(np.asarray(low, dtype=held)), float(np.asarray(high, dtype=held))
+
+
+def _without_rare(
+    column: pd.Series, facts: dict[str, Any], levels: tuple[Level, ...], min_count: int
+) -> tuple[dict[str, Any], tuple[Level, ...]]:
+    """A feature's facts and levels without what few rows have; categories that no row has tell of nobody."""
+    counts = counts_of(column)
+    common = common_levels(levels, counts, min_count)
+    if not common and not facts["missing"]:
+        raise DataError(
+            f"column {column.name!r} has no value that {min_count} rows share; group its values, leave it out, or say "
+            "min_count=1 if the model file may name them"
+        )
+    if "categories" in facts:
+        named = {typed(level) for level in common}
+        kept = tuple(c for c in facts["categories"] if typed(c) in named or not counts.get(typed(c)))
+        facts = facts | {"categories": kept}
+    return facts, common
 
 
 def _two_numbers(column: pd.Series, limits: Any) -> tuple[float, float]:

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from pydantic import BaseModel, ConfigDict, ValidationError, field_validator, model_serializer, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_serializer, model_validator
 
 from dicoflex.constraints import Constraints
 from dicoflex.constraints.rules.kinds import check_kinds, check_names, resolve
 from dicoflex.constraints.rules.tree import names as rule_names
-from dicoflex.errors import ConstraintError, SchemaError, named
+from dicoflex.errors import ConstraintError, SchemaError, SettingError, named
 from dicoflex.table.feature import Feature, Kind, Level
 from dicoflex.table.fits import check_numbers, check_suits, check_values
 from dicoflex.table.inference import check_frame, describe
@@ -24,6 +24,8 @@ from dicoflex.table.inference import check_frame, describe
 
 class Schema(BaseModel):
     """The features of a table, in the order of its columns, and the constraints that bind every call unless overridden.
+
+    min_count: levels and limits are such that at least so many of the table's rows have them, or lie at or beyond them.
 
     >>> frame = pd.DataFrame({"age": [31, 52, 47], "smoker": [True, False, True]})
     >>> schema = Schema.infer(frame)
@@ -37,6 +39,7 @@ class Schema(BaseModel):
 
     features: tuple[Feature, ...]
     constraints: Constraints = Constraints()
+    min_count: int = Field(default=1, ge=1)
 
     @field_validator("constraints", mode="before")
     @classmethod
@@ -52,10 +55,12 @@ class Schema(BaseModel):
 
     @model_serializer(mode="wrap")
     def _dump(self, dump: Any) -> Any:
-        """Without constraints the schema is written as it was before schemas could carry them."""
+        """What says nothing is left out: no constraints, and a count of one."""
         dumped = dump(self)
         if self.constraints == Constraints():
             del dumped["constraints"]
+        if self.min_count == 1:
+            del dumped["min_count"]
         return dumped
 
     @classmethod
@@ -66,12 +71,15 @@ class Schema(BaseModel):
         kinds: Mapping[Any, Kind | str] | None = None,
         orders: Mapping[Any, Sequence[Level]] | None = None,
         limits: Mapping[Any, tuple[float, float]] | None = None,
+        min_count: int = 1,
     ) -> Schema:
         """Describe every column of `frame`; each guess can be overridden.
 
         kinds: column to kind, for columns that are not what their dtype says (whole numbers that stand for categories).
         orders: column to its levels from lowest to highest; makes the column ordinal.
         limits: column to (lowest, highest); wider than seen is allowed, narrower is not.
+        min_count: what fewer rows have is not named: their levels and missing values are left out, and limits are
+        numbers that at least so many rows lie at or beyond. Orders and limits that are given stay as they are.
 
         >>> frame = pd.DataFrame({"grade": ["b", "a", "c"], "sector": [3, 1, 3]})
         >>> print(Schema.infer(frame, kinds={"sector": "categorical"}, orders={"grade": ["a", "b", "c"]}))
@@ -85,11 +93,13 @@ class Schema(BaseModel):
             for column in given:
                 if column not in frame.columns:
                     raise SchemaError(named("column", column, frame.columns))
+        if isinstance(min_count, bool) or not isinstance(min_count, int | np.integer) or min_count < 1:
+            raise SettingError(f"min_count must be a whole number of at least 1, got {min_count!r}")
         features = [
-            describe(frame[column], kinds.get(column), orders.get(column), limits.get(column))
+            describe(frame[column], kinds.get(column), orders.get(column), limits.get(column), int(min_count))
             for column in frame.columns
         ]
-        return cls(features=tuple(features))
+        return cls(features=tuple(features), min_count=int(min_count))
 
     def with_constraints(self, constraints: Constraints) -> Schema:
         """This schema with `constraints` in place of its own; they bind every call that does not override them.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 __all__ = ["Rows", "take_rows"]
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dicoflex.table.encoding import Encoding, Values, check_limits
+from dicoflex.table.rare_rows import check_left_out, rare_rows
+from dicoflex.table.rarity import to_digits
 from dicoflex.table.remembered import Hashes, Remembered, row_hashes
 from dicoflex.table.schema import Schema
 from dicoflex.table.subsample import stratified
@@ -23,30 +25,64 @@ CHUNK = 65_536
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows to learn from, encoded, with their class numbers; and all rows remembered, taken or not, if wanted."""
+    """The rows to learn from, encoded, with their class numbers; and all rows remembered, taken or not, if wanted.
+
+    left_out: how many rows have a value that the schema does not name because too few rows have it.
+    """
 
     encoding: Encoding
     values: Values
     labels: Ints
     remembered: Remembered | None = None
+    left_out: int = 0
 
 
 def take_rows(
-    frame: pd.DataFrame, schema: Schema, labels: Ints, *, most: int, seed: int, row_key: bytes | None = None
+    frame: pd.DataFrame,
+    schema: Schema,
+    labels: Ints,
+    *,
+    most: int,
+    seed: int,
+    row_key: bytes | None = None,
+    min_count: int = 1,
 ) -> Rows:
     """All rows of `frame`, or about `most` of them by class, with one for everything that a column can hold.
 
-    row_key: the key to remember all rows under; None remembers none.
+    row_key: the key to remember all rows under; None remembers none. min_count: with more than one, means and
+    deviations are rounded. Rows that the schema leaves out for being rare are not taken, and numbers beyond limits that
+    it drew in are taken as the limits.
 
     >>> frame = pd.DataFrame({"a": range(1000)})
     >>> rows = take_rows(frame, Schema.infer(frame), np.arange(1000) % 2, most=100, seed=0)
     >>> len(rows.values), rows.values.min(), rows.values.max()
     (100, np.float64(0.0), np.float64(999.0))
     """
-    if len(frame) <= most:
-        values = Encoding.unit(schema).encode(frame)
-        remembered = None if row_key is None else Remembered.of([row_hashes(values, row_key)], row_key)
-        return Rows(Encoding.of_values(schema, values), values, labels, remembered)
+    n = len(frame)
+    rare = rare_rows(frame, schema)
+    if rare:
+        check_left_out(rare, n, schema.min_count)
+        kept = np.flatnonzero(~np.any(list(rare.values()), axis=0))
+        frame, labels = frame.iloc[kept], labels[kept]
+    whole = len(frame) <= most
+    rows = _all(frame, schema, labels, row_key) if whole else _some(frame, schema, labels, most, seed, row_key)
+    rows = replace(rows, left_out=n - len(frame))
+    return rows if min_count == 1 else replace(rows, encoding=_rounded(rows.encoding))
+
+
+def _rounded(encoding: Encoding) -> Encoding:
+    return replace(encoding, mean=to_digits(encoding.mean), scale=to_digits(encoding.scale))
+
+
+def _all(frame: pd.DataFrame, schema: Schema, labels: Ints, row_key: bytes | None) -> Rows:
+    values = Encoding.unit(schema).encode(frame)
+    check_limits(schema, values)
+    remembered = None if row_key is None else Remembered.of([row_hashes(values, row_key)], row_key)
+    values = _within(schema, values)
+    return Rows(Encoding.of_values(schema, values), values, labels, remembered)
+
+
+def _some(frame: pd.DataFrame, schema: Schema, labels: Ints, most: int, seed: int, row_key: bytes | None) -> Rows:
     survey = _Survey(schema, row_key)
     for low in range(0, len(frame), CHUNK):
         survey.add(frame.iloc[low : low + CHUNK])
@@ -56,7 +92,16 @@ def take_rows(
     check_limits(schema, values)
     encoding = Encoding(schema, survey.mean, survey.scale)
     remembered = None if row_key is None else Remembered.of(survey.hashes, row_key)
-    return Rows(encoding, values, labels[chosen], remembered)
+    return Rows(encoding, _within(schema, values), labels[chosen], remembered)
+
+
+def _within(schema: Schema, values: Values) -> Values:
+    """The values with numbers taken no further than their limits; those of a whole table hold all of its numbers."""
+    if schema.min_count == 1:
+        return values
+    least = [f.minimum if f.is_number else -np.inf for f in schema.features]
+    greatest = [f.maximum if f.is_number else np.inf for f in schema.features]
+    return np.clip(values, np.array(least, dtype=float), np.array(greatest, dtype=float))
 
 
 class _Survey:
@@ -78,6 +123,11 @@ class _Survey:
     def add(self, frame: pd.DataFrame) -> None:
         """Look at the next rows."""
         values = self.encoding.encode(frame)
+        if self.row_key is not None:
+            self.hashes.append(np.unique(row_hashes(values, self.row_key)))
+        if self.encoding.schema.min_count > 1:
+            check_limits(self.encoding.schema, values)
+        values = _within(self.encoding.schema, values)
         for j, feature in enumerate(self.encoding.schema.features):
             if feature.is_number:
                 self._look_at_numbers(j, values[:, j])
@@ -86,8 +136,6 @@ class _Survey:
                 for code, i in zip(codes.tolist(), at.tolist(), strict=True):
                     self.shown.setdefault((j, code), self.seen + i)
         self.seen += len(values)
-        if self.row_key is not None:
-            self.hashes.append(np.unique(row_hashes(values, self.row_key)))
 
     def _look_at_numbers(self, j: int, column: Floats) -> None:
         absent = np.isnan(column)

@@ -79,7 +79,8 @@ class Mixed:
         from dicoflex.generators.mixed.network import Network
 
         assert isinstance(config, MixedConfig)
-        model = cls(Grid.build(table.encoding, table.values, max_cells=config.max_cells), table.n_classes, config)
+        sizes = {"max_cells": config.max_cells, "min_count": table.min_count}
+        model = cls(Grid.build(table.encoding, table.values, **sizes), table.n_classes, config)
         model._network = Network.fresh(model.grid, table.n_classes, config, seed=seed)
         return model
 

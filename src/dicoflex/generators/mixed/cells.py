@@ -8,6 +8,8 @@ A picked feature has a cell per level. A number has, in order of size, cells of 
 
 Together they hold every value of the training rows. A continuous feature's leave out nothing between its limits; a
 spaced one's leave out stretches that no row lies in, and one with few values has an atom for each and nothing else.
+With a `min_count` above one no cell tells of fewer rows: what fewer have is no atom, a stretch of a spaced feature that
+fewer lie in is left out, and cells are cut at round numbers. What lies nowhere then belongs to the cell before it.
 Probabilities over cells are therefore a piecewise linear distribution function with jumps where the data has jumps.
 A number that may be missing has one more cell for that.
 """
@@ -16,7 +18,6 @@ from __future__ import annotations
 
 __all__ = ["Grid", "Located"]
 
-import heapq
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import chain
@@ -24,18 +25,16 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
+from dicoflex.generators.mixed.cutting import number_cells
 from dicoflex.model_file.taking import Arrays, refuse, taken
 from dicoflex.runtime.compiled import compiled
 from dicoflex.table.encoding import Encoding, Values
 from dicoflex.table.feature import MAX_NUMBER, Feature
 from dicoflex.table.schema import Schema
-from dicoflex.table.spacing import spacing
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-MIN_CELL = 10
-LOPSIDED = 0.3
 MOST_DECIMALS = 15
 
 
@@ -59,14 +58,18 @@ class Grid:
     order: Ints
 
     @classmethod
-    def build(cls, encoding: Encoding, values: Values, *, max_cells: int = 96) -> Grid:
-        """Cells adapted to the training rows `values`: finer where rows are dense, or unevenly spread."""
+    def build(cls, encoding: Encoding, values: Values, *, max_cells: int = 96, min_count: int = 1) -> Grid:
+        """Cells adapted to the training rows `values`: finer where rows are dense, or unevenly spread.
+
+        min_count: no cell tells of fewer rows.
+        """
         cells, steps, digits = [], [], []
         for j, feature in enumerate(encoding.schema.features):
             column = values[:, j]
             if feature.is_number:
                 limits = (float(feature.minimum or 0.0), float(feature.maximum or 0.0))
-                found, step, decimals = _number_cells(column[~np.isnan(column)], limits, feature.is_whole, max_cells)
+                present = column[~np.isnan(column)]
+                found, step, decimals = number_cells(present, limits, feature.is_whole, max_cells, min_count)
                 found += [(np.nan, np.nan, 1)] * feature.missing
             else:
                 found, step, decimals = [(float(c), float(c), 1) for c in range(feature.n_states)], 1.0, 0
@@ -240,102 +243,6 @@ def _are_cells(low: Floats, high: Floats, count: Ints, step: float, *, missing: 
     held = np.rint((high - low) / step) + 1 if step > 0.0 else np.zeros(len(low))
     counted = np.where(several, count == held, count == 1) & (held < 2.0**53)
     return bool((low <= high).all() and (high[:-1] < low[1:]).all() and counted.all())
-
-
-Cell = tuple[float, float, int]
-
-
-def _number_cells(values: Floats, limits: tuple[float, float], whole: bool, most: int) -> tuple[list[Cell], float, int]:
-    """The cells of one number feature, and its spacing and digits."""
-    if len(values) == 0:
-        return [(*limits, _count(*limits, float(whole)))], float(whole), 0
-    step, decimals = spacing(values, whole=whole)
-    distinct, counts = np.unique(values, return_counts=True)
-    if step > 0 and len(distinct) <= most and limits == (distinct[0], distinct[-1]):
-        return [(float(v), float(v), 1) for v in distinct], step, decimals
-    exact = np.array_equal(values, np.round(values, decimals))
-    if not exact or (step > 0 and (limits[1] - limits[0]) / step >= 2**52):
-        # Nearly spaced, as 0.1 + 0.2 is, or too far apart to count steps: no run would hit the values themselves.
-        step, decimals = 0.0, 0
-    if step > 0:
-        limits = _aligned(limits, distinct, step, decimals)
-    share = max(MIN_CELL, len(values) / most)
-    atoms = distinct[counts >= share]
-    rest = values[~np.isin(values, atoms)]
-    cells: list[Cell] = [(float(v), float(v), 1) for v in atoms]
-    for low, high in _gaps(limits, atoms, step, decimals):
-        inside = rest[(rest >= low) & (rest <= high)]
-        if step == 0 or len(inside):
-            room = max(1, int(most * len(inside) / max(len(rest), 1)))
-            cells += _split(low, high, np.sort(inside), step, decimals, room)
-    return sorted(cells), step, decimals
-
-
-def _aligned(limits: tuple[float, float], values: Floats, step: float, decimals: int) -> tuple[float, float]:
-    """The limits moved inwards to the values' spacing."""
-    below = np.floor(round((values[0] - limits[0]) / step, 6))
-    above = np.floor(round((limits[1] - values[-1]) / step, 6))
-    return round(float(values[0] - below * step), decimals), round(float(values[-1] + above * step), decimals)
-
-
-def _count(low: float, high: float, step: float) -> int:
-    """How many values a cell holds; 0 where it is an interval."""
-    if low == high:
-        return 1
-    return round((high - low) / step) + 1 if step else 0
-
-
-def _gaps(limits: tuple[float, float], atoms: Floats, step: float, decimals: int) -> list[tuple[float, float]]:
-    """The stretches between atoms, up to but not including them."""
-    edges = [(float(v), float(v)) for v in atoms]
-    lows = [limits[0], *(_next(v, step, decimals) for v, _ in edges)]
-    highs = [*(_next(v, -step, decimals) if step else float(np.nextafter(v, -np.inf)) for v, _ in edges), limits[1]]
-    return [(low, high) for low, high in zip(lows, highs, strict=True) if low <= high]
-
-
-def _next(value: float, step: float, decimals: int) -> float:
-    """The value after (or before) one, by a step; without a spacing, the nearest float above."""
-    return round(value + step, decimals) if step else float(np.nextafter(value, np.inf))
-
-
-def _split(low: float, high: float, values: Floats, step: float, decimals: int, room: int) -> list[Cell]:
-    """Cut a stretch at medians, the fullest cell first, into about `room` cells; lopsided ones are cut further.
-
-    The second rule is for long tails: a cell from 25 thousand to 7 million with nearly all of its rows at the low end
-    would spread them over all of it.
-    """
-    done: list[Cell] = []
-    queue = [(-len(values), low, high, 0, len(values))]
-    while queue:
-        _, left, right, first, last = heapq.heappop(queue)
-        inside = values[first:last]
-        wanted = _lopsided(inside, left, right) or (
-            len(inside) > len(values) / room and len(done) + len(queue) + 2 <= room
-        )
-        cut = _cut(inside, left, right, step, decimals) if wanted and len(inside) >= MIN_CELL else None
-        if cut is None:
-            done.append((left, right, _count(left, right, step)))
-            continue
-        end, begin = cut
-        middle = first + int(np.searchsorted(inside, end, side="right"))
-        heapq.heappush(queue, (first - middle, left, end, first, middle))
-        heapq.heappush(queue, (middle - last, begin, right, middle, last))
-    return done
-
-
-def _lopsided(values: Floats, low: float, high: float) -> bool:
-    return high > low and len(values) > 0 and abs((values[len(values) // 2] - low) / (high - low) - 0.5) > LOPSIDED
-
-
-def _cut(values: Floats, low: float, high: float, step: float, decimals: int) -> tuple[float, float] | None:
-    """The last value of the left part and the first of the right, at the median; None where the cell is one value."""
-    if high <= low:
-        return None
-    begin = float(values[len(values) // 2])
-    end = _next(begin, -step, decimals) if step else float(np.nextafter(begin, -np.inf))
-    if end < low:
-        begin, end = _next(low, step, decimals), low
-    return (end, begin) if low <= end and begin <= high else None
 
 
 @compiled(nogil=True, error_model="numpy")

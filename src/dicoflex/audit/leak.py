@@ -1,0 +1,147 @@
+"""The leak audit: what a model and its answers give away about the rows that it learned from, by attacks that are run.
+
+Members are the training rows, others are rows of the same people that the model never saw. What is found of members and
+not of others was learned from them. To find nothing proves nothing: another attack may do better.
+"""
+
+from __future__ import annotations
+
+__all__ = ["NO_PROOF", "LeakReport", "Planted", "leak"]
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dicoflex.audit.copies import Copies, Crowd, are_among, copies, crowd
+from dicoflex.audit.membership import ATTACKS, Attack, Told, attacks_on
+from dicoflex.audit.odd_rows import odd_rows
+from dicoflex.audit.people import People, classes_of, encoded
+from dicoflex.audit.told import told_of_few
+from dicoflex.errors import SettingError, named
+from dicoflex.explainer import DiCoFlex
+from dicoflex.table.encoding import Values
+
+NO_PROOF = "0.5 means that this attack found nothing, not that there is nothing to find"
+DRAWS = 20
+
+
+@dataclass(frozen=True)
+class Planted:
+    """Odd rows that were planted among the training rows: how many come back in draws, beside odd rows that were not
+    planted, and what attacks tell them apart by."""
+
+    rows: int
+    come_back: float
+    never_planted: float
+    attacks: dict[str, Attack]
+
+
+@dataclass(frozen=True)
+class LeakReport:
+    """What an audit found.
+
+    members, others, left_out: how many rows it went by. told: levels, single values and extremes in the file that fewer
+    than five training rows have. answers, held_out: the crowd that they share quasi-identifiers with, None without any.
+    planted: by name, what became of rows that were planted.
+    """
+
+    members: int
+    others: int
+    left_out: int
+    novel: bool
+    told: dict[str, int]
+    copies: Copies
+    quasi_identifiers: tuple[str, ...]
+    answers: Crowd | None
+    held_out: Crowd | None
+    attacks: dict[str, Attack]
+    planted: dict[str, Planted]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The findings as plain data, with what they are no proof of."""
+        return {**asdict(self), "quasi_identifiers": list(self.quasi_identifiers), "note": NO_PROOF}
+
+    @property
+    def worst(self) -> float:
+        """The greatest AUC of all attacks; 0.5 where none was run."""
+        return max((one.auc for one in self.attacks.values()), default=0.5)
+
+
+def leak(
+    explainer: DiCoFlex,
+    train: pd.DataFrame,
+    held_out: pd.DataFrame,
+    *,
+    quasi: Sequence[Any] = (),
+    planted: Mapping[str, pd.DataFrame] | None = None,
+    attacks: Sequence[str] = tuple(ATTACKS),
+    queries: int = 500,
+    n: int = 5,
+    novel: bool = False,
+    random_state: int = 0,
+) -> LeakReport:
+    """Audit a model by the rows that it learned from and rows that it did not.
+
+    quasi: features by which people might be recognised. planted: by name, odd rows (`odd_rows`) that were among the
+    training rows. attacks: those to run. queries: held-out rows that are asked about, for `n` answers each. novel: ask
+    for answers that are no training row, which the explainer must remember.
+    """
+    model, seed = explainer.model_, random_state
+    columns = _columns(explainer, quasi)
+    people = People.of(model, train, held_out, seed=seed)
+    answers = _answers(explainer, people.strangers[:queries], n=n, novel=novel, seed=seed)
+    told = Told(model, people.strangers, _draws(explainer, people.strangers[:queries], seed), seed)
+    return LeakReport(
+        members=len(people.members),
+        others=len(people.others),
+        left_out=people.left_out,
+        novel=novel,
+        told=told_of_few(model, train),
+        copies=copies(answers, people.members, people.others, seed=seed),
+        quasi_identifiers=tuple(map(str, quasi)),
+        answers=crowd(answers, people.members, columns) if columns else None,
+        held_out=crowd(people.others, people.members, columns) if columns else None,
+        attacks=attacks_on(told, people.members, people.others, attacks),
+        planted={name: _planted(told, rows, held_out, attacks) for name, rows in (planted or {}).items()},
+    )
+
+
+def _columns(explainer: DiCoFlex, quasi: Sequence[Any]) -> list[int]:
+    for name in quasi:
+        if name not in explainer.schema_.names:
+            raise SettingError(f"quasi: {named('feature', name, explainer.schema_.names)}")
+    return [explainer.schema_.position(name) for name in quasi]
+
+
+def _targets(explainer: DiCoFlex, values: Values) -> list[Any]:
+    """For each row, the class after its own."""
+    labels = explainer.model_.labels
+    return [labels[(c + 1) % len(labels)] for c in classes_of(explainer.model_, values)]
+
+
+def _answers(explainer: DiCoFlex, values: Values, *, n: int, novel: bool, seed: int) -> Values:
+    encoding = explainer.model_.encoding
+    rows, target = encoding.decode(values), _targets(explainer, values)
+    return encoding.encode(explainer.explain(rows, target=target, n=n, novel=novel, random_state=seed).frame)
+
+
+def _draws(explainer: DiCoFlex, values: Values, seed: int) -> Values:
+    """Draws as they come, for attacks that look for rows near them."""
+    encoding = explainer.model_.encoding
+    rows, target = encoding.decode(values), _targets(explainer, values)
+    return encoding.encode(explainer.sample(rows, target=target, n=DRAWS, filter=False, random_state=seed))
+
+
+def _planted(told: Told, planted: pd.DataFrame, held_out: pd.DataFrame, attacks: Sequence[str]) -> Planted:
+    names = told.model.schema.names
+    rows = np.unique(encoded(told.model, planted), axis=0)
+    never = encoded(told.model, odd_rows(held_out[names], 2 * len(rows), random_state=told.seed))[: len(rows)]
+    return Planted(
+        rows=len(rows),
+        come_back=float(are_among(rows, told.answers).mean()),
+        never_planted=float(are_among(never, told.answers).mean()),
+        attacks=attacks_on(told, rows, never, attacks),
+    )
