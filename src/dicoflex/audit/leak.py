@@ -21,7 +21,7 @@ from dicoflex.audit.odd_rows import odd_rows
 from dicoflex.audit.people import People, classes_of, encoded
 from dicoflex.audit.told import told_of_few
 from dicoflex.errors import SettingError, named
-from dicoflex.explainer import DiCoFlex
+from dicoflex.explainer import Explainer
 from dicoflex.table.encoding import Values
 
 NO_PROOF = "0.5 means that this attack found nothing, not that there is nothing to find"
@@ -71,7 +71,7 @@ class LeakReport:
 
 
 def leak(
-    explainer: DiCoFlex,
+    explainer: Explainer,
     train: pd.DataFrame,
     held_out: pd.DataFrame,
     *,
@@ -109,26 +109,26 @@ def leak(
     )
 
 
-def _columns(explainer: DiCoFlex, quasi: Sequence[Any]) -> list[int]:
+def _columns(explainer: Explainer, quasi: Sequence[Any]) -> list[int]:
     for name in quasi:
         if name not in explainer.schema_.names:
             raise SettingError(f"quasi: {named('feature', name, explainer.schema_.names)}")
     return [explainer.schema_.position(name) for name in quasi]
 
 
-def _targets(explainer: DiCoFlex, values: Values) -> list[Any]:
+def _targets(explainer: Explainer, values: Values) -> list[Any]:
     """For each row, the class after its own."""
     labels = explainer.model_.labels
     return [labels[(c + 1) % len(labels)] for c in classes_of(explainer.model_, values)]
 
 
-def _answers(explainer: DiCoFlex, values: Values, *, n: int, novel: bool, seed: int) -> Values:
+def _answers(explainer: Explainer, values: Values, *, n: int, novel: bool, seed: int) -> Values:
     encoding = explainer.model_.encoding
     rows, target = encoding.decode(values), _targets(explainer, values)
     return encoding.encode(explainer.explain(rows, target=target, n=n, novel=novel, random_state=seed).frame)
 
 
-def _draws(explainer: DiCoFlex, values: Values, seed: int) -> Values:
+def _draws(explainer: Explainer, values: Values, seed: int) -> Values:
     """Draws as they come, for attacks that look for rows near them."""
     encoding = explainer.model_.encoding
     rows, target = encoding.decode(values), _targets(explainer, values)

@@ -19,7 +19,7 @@ from dicoflex.answers.candidates import FAR
 from dicoflex.answers.explain import terms_of
 from dicoflex.answers.query import Query, bound_by
 from dicoflex.answers.refined import answers_to
-from dicoflex.certificate import SORTS, Certificate
+from dicoflex.certificate import CROSS_FITTED, SORTS, Certificate
 from dicoflex.learning.few_labels import Judge
 from dicoflex.model import Model
 from dicoflex.request import Request
@@ -33,6 +33,8 @@ ANSWERS = 8
 HELD = 0.97
 SLACK = 0.02
 LEAST, MOST = 0.02, 0.3
+FEW_LABELS = 0.37, 0.39
+"""On few labels alone the stand-in is trusted only where it is all but certain: its boundary is one of many."""
 ENOUGH = 40
 MASKS = 3
 MASKED = 0.3
@@ -63,7 +65,7 @@ def certified(
     if half < 2:
         return model
     first = _answers(model, values[order[:half]], labels[order[:half]], rng)
-    margin = _margins(model, first, judge)
+    margin = _margins(model, first, judge, FEW_LABELS if name == CROSS_FITTED else (LEAST, MOST))
     if min_count > 1:
         margin = np.ceil(np.round(margin * 100, 6)) / 100
     certificate = replace(Certificate.none(len(model.classes)), margin=margin, judge=name)
@@ -116,18 +118,19 @@ def _asked(model: Model, values: Values, asked: tuple[Ints, Ints], request: Requ
     )
 
 
-def _margins(model: Model, found: _Found, judge: Judge) -> Floats:
+def _margins(model: Model, found: _Found, judge: Judge, limits: tuple[float, float]) -> Floats:
     """Per class and region the quantile of what the stand-in said too much, less what may be lacking."""
     truth = judge(found.values)[np.arange(len(found.values)), found.target]
-    out = np.full((len(model.classes), 2), LEAST)
+    least, most = limits
+    out = np.full((len(model.classes), 2), least)
     for label in range(len(model.classes)):
         for region in (False, True):
             error = (found.said - truth)[(found.target == label) & (found.far == region)]
             if len(error) >= ENOUGH:
-                out[label, int(region)] = np.clip(np.quantile(error, HELD) - SLACK, LEAST, MOST)
+                out[label, int(region)] = np.clip(np.quantile(error, HELD) - SLACK, least, most)
             elif region:
                 # Too few to know: what lies far out is answered only where the stand-in is nearly certain.
-                out[label, 1] = MOST
+                out[label, 1] = most
     return out
 
 

@@ -123,12 +123,12 @@ class _Judged:
         values, answers = np.concatenate(self.seen_values), np.concatenate(self.seen_answers)
         # In place of the parts: with a million rows asked for, both would be the most that a fit holds.
         self.seen_values, self.seen_answers = [values], [answers]
-        told = {"seed": self.task.seed, "min_count": self.table.min_count}
+        seed, min_count = self.task.seed, self.table.min_count
         if self.task.black_box is None and len(values) <= FEW_ROWS:
-            few = learn_few(self.table.encoding, values, answers, **told)
+            few = learn_few(self.table.encoding, values, answers, seed=seed, min_count=min_count)
             self.stand_in, self.agreement, self.judge = few
             return
-        self.stand_in, self.agreement = learn(self.table.encoding, values, answers, **told)
+        self.stand_in, self.agreement = learn(self.table.encoding, values, answers, seed=seed, min_count=min_count)
 
     def _bank(self) -> tuple[list[Pairs], Pairs]:
         """Pairs from the neighbour search, clamped, sparsified by the stand-in and confirmed by the judge."""
