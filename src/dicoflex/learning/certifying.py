@@ -62,10 +62,12 @@ def certified(
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(values))
     half = len(order) // 2
+    limits = FEW_LABELS if name == CROSS_FITTED else (LEAST, MOST)
+    model = replace(model, certificate=Certificate.none(len(model.classes), limits[0]))
     if half < 2:
         return model
     first = _answers(model, values[order[:half]], labels[order[:half]], rng)
-    margin = _margins(model, first, judge, FEW_LABELS if name == CROSS_FITTED else (LEAST, MOST))
+    margin = _margins(model, first, judge, limits)
     if min_count > 1:
         margin = np.ceil(np.round(margin * 100, 6)) / 100
     certificate = replace(Certificate.none(len(model.classes)), margin=margin, judge=name)
