@@ -20,7 +20,7 @@ from dicoflex.errors import NotFittedError
 from dicoflex.learning.config import PAPER, FitConfig, FitSettings, GeneratorConfig, TrainingConfig
 from dicoflex.learning.fitting import Plan, learn_model
 from dicoflex.model import Model
-from dicoflex.request import Request
+from dicoflex.request import Request, switch
 from dicoflex.table.schema import Schema
 
 Floats = NDArray[np.float64]
@@ -80,6 +80,13 @@ class DiCoFlex(BaseEstimator):
         self.device = device
         self.random_state = random_state
         self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        """What scikit-learn is told of the rows: missing values, categories and text are taken, labels needed."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.categorical = tags.input_tags.string = True
+        tags.target_tags.required = True
+        return tags
 
     @classmethod
     def paper(cls, **overrides: Any) -> Self:
@@ -231,7 +238,7 @@ class DiCoFlex(BaseEstimator):
             target=target, n=n, p=p, frozen=frozen, constraints=constraints, confidence=confidence, novel=novel,
             random_state=random_state,
         )  # fmt: skip
-        return ask.sample(self._fitted, rows, request, filtered=filter)
+        return ask.sample(self._fitted, rows, request, filtered=switch(filter, "filter"))
 
     def log_density(
         self,
