@@ -27,6 +27,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 LONGEST_NAME = 200
+LONGEST_MESSAGE = 4000
 
 
 class DiCoFlexError(Exception):
@@ -34,9 +35,15 @@ class DiCoFlexError(Exception):
 
 
 class UserError(DiCoFlexError, ValueError):
-    """Something in the call can be mended by the caller."""
+    """Something in the call can be mended by the caller.
+
+    A message that repeats a value of any length is cut in its middle: how it begins and the remedy at its end stay.
+    """
 
     exit_code = 2
+
+    def __init__(self, *told: object) -> None:
+        super().__init__(*(_shortened(one) if isinstance(one, str) else one for one in told))
 
 
 class DataError(UserError):
@@ -96,6 +103,13 @@ def named(thing: str, name: object, known: Iterable[object]) -> str:
     near = get_close_matches(str(name)[:LONGEST_NAME], [k for k in names if len(k) <= LONGEST_NAME], n=1)
     hint = f"did you mean {names[near[0]]!r}?" if near else f"known: {', '.join(map(_cut, list(names)[:20]))}"
     return f"{thing} {_cut(repr(name))} is unknown; {hint}"
+
+
+def _shortened(message: str) -> str:
+    if len(message) <= LONGEST_MESSAGE:
+        return message
+    half = LONGEST_MESSAGE // 2
+    return f"{message[:half]} … {message[-half:]}"
 
 
 def _cut(text: str) -> str:

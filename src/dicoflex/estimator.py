@@ -79,6 +79,13 @@ class DiCoFlex(BaseEstimator, Explainer):
         self.random_state = random_state
         self.verbose = verbose
 
+    def __sklearn_tags__(self) -> Any:
+        """What scikit-learn is told of the rows: missing values, categories and text are taken, labels needed."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.categorical = tags.input_tags.string = True
+        tags.target_tags.required = True
+        return tags
+
     @classmethod
     def paper(cls, **overrides: Any) -> Self:
         """The paper's settings: MAF of 5 layers and 32 hidden features, K = 16, alpha = 10, Adam at 1e-4.

@@ -17,7 +17,7 @@ from dicoflex.answers.counterfactuals import Counterfactuals
 from dicoflex.constraints import Constraints
 from dicoflex.errors import NotFittedError
 from dicoflex.model import Model
-from dicoflex.request import Request
+from dicoflex.request import Request, switch
 
 Floats = NDArray[np.float64]
 
@@ -127,7 +127,7 @@ class Explainer:
             target=target, n=n, p=p, frozen=frozen, constraints=constraints, confidence=confidence, novel=novel,
             random_state=random_state,
         )  # fmt: skip
-        return ask.sample(self._fitted, rows, request, filtered=filter)
+        return ask.sample(self._fitted, rows, request, filtered=switch(filter, "filter"))
 
     def log_density(
         self,

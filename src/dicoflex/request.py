@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["Request"]
+__all__ = ["Request", "switch"]
 
+import sys
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from dicoflex.constraints import Constraints
-from dicoflex.errors import QueryError
+from dicoflex.errors import ConstraintError, QueryError
 from dicoflex.runtime.randomness import seed_of
 from dicoflex.values import is_number, plain
 
@@ -76,9 +77,9 @@ class Request(BaseModel):
             frozen=_names(frozen),
             constraints=_constraints(constraints),
             confidence=_number(confidence, "confidence"),
-            novel=novel,
-            refine=refine,
-            coherent=coherent,
+            novel=switch(novel, "novel"),
+            refine=switch(refine, "refine"),
+            coherent=switch(coherent, "coherent"),
             plausible=_share(plausible, "plausible"),
             variety=_share(variety, "variety"),
             seed=seed_of(random_state),
@@ -110,10 +111,19 @@ def _count(n: Any) -> int:
 
 
 def _number(value: Any, name: str) -> float | None:
-    if value is None or is_number(value):
-        return None if value is None else float(value)
+    if value is None:
+        return None
+    if is_number(value) and abs(value) <= sys.float_info.max:
+        return float(value)
     rule = "must lie between 0 and 1" if name == "confidence" else "must lie in the trained range, and be a number"
     raise QueryError(f"{name} {rule}, got {value!r}")
+
+
+def switch(value: Any, name: str) -> bool:
+    """True or False; a text such as "no" would count as true, and is refused."""
+    if not isinstance(value, bool | np.bool_):
+        raise QueryError(f"{name} must be True or False, got {value!r}")
+    return bool(value)
 
 
 def _share(value: Any, name: str) -> float:
@@ -134,5 +144,8 @@ def _constraints(given: Any) -> Constraints:
     if isinstance(given, Constraints):
         return given
     if isinstance(given, Mapping):
+        odd = next((name for name in given if not isinstance(name, str)), None)
+        if odd is not None:
+            raise ConstraintError(f"constraints has the field {odd!r}, which is no name; use those of Constraints")
         return Constraints(**given)
     raise QueryError(f"constraints must be Constraints(...) or a dict of its fields, got {type(given).__name__}")

@@ -275,8 +275,15 @@ def test_doubtful_draws_stand_in_only_where_too_few_pass() -> None:
 def test_floor_belongs_to_the_query() -> None:
     rows = [row(i) for i in (80, 60, 40, 20)]
     context = contexts([QUERY, row(51), row(52)])
-    draws = take(Fixed(rows), context, 4, enough=4, doubt=small_is_sure, floor=np.array([0.7, 0.3, 0.1]))
-    assert [draws.values[draws.query == i, 0].tolist() for i in range(3)] == [[20], [60, 40, 20], [80, 60, 40, 20]]
+    draws = take(Fixed(rows), context, 4, enough=4, doubt=small_is_sure, floor=np.array([0.9, 0.7, 0.5]))
+    assert [draws.values[draws.query == i, 0].tolist() for i in range(3)] == [[], [20], [40, 20]]
+
+
+def test_a_draw_that_is_likelier_of_another_class_is_doubtful_whatever_the_floor() -> None:
+    """0.1.0 (9aa4d8c) took it, and so gave rows that the classifier refuses."""
+    rows = [row(i) for i in (80, 60, 40, 20)]
+    draws = take(Fixed(rows), contexts([QUERY]), 4, enough=4, doubt=small_is_sure, floor=np.array([0.1]))
+    assert draws.values[:, 0].tolist() == [40, 20]
 
 
 def test_without_a_stand_in_nothing_is_doubted() -> None:

@@ -240,7 +240,7 @@ def test_what_no_row_can_meet_is_refused_and_what_some_cannot_is_told(
 
 def test_many_reasons_are_told_in_part(capsys: pytest.CaptureFixture[str]) -> None:
     short = pd.DataFrame({"row": range(5), "wanted": 3, "got": 0, "reason": ["a", "b", "a", "c", "d"]})
-    messages.say_shortfall(SimpleNamespace(shortfall=short), 3)
+    messages.say_shortfall(SimpleNamespace(shortfall=short, verdict=()), 3)
     assert capsys.readouterr().err.splitlines() == [
         "5 rows got fewer than 3: a; b; c",
         "and 1 other reason; --out found.json lists them by row",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["MOST_ANSWERS", "MOST_DRAWS", "check_cost"]
+__all__ = ["MOST_ANSWERS", "check_cost"]
 
 from dicoflex.errors import QueryError
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 __all__ = ["Check", "check_labels"]
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,13 @@ def check_labels(
         raise BlackBoxError("check gave a matrix; pass a callable that returns labels, such as clf.predict")
     if answer.shape != (len(rows),):
         raise BlackBoxError(f"check gave shape {answer.shape} for {len(rows)} rows; it must return one label per row")
-    unknown = sorted(set(answer.tolist()) - set(classes), key=str)
+    labels = answer.tolist()
+    odd = next((label for label in labels if not isinstance(label, Hashable)), None)
+    if odd is not None:
+        raise BlackBoxError(
+            f"check gave a {type(odd).__name__}; pass a callable that returns labels, such as clf.predict"
+        )
+    unknown = sorted(set(labels) - set(classes), key=str)
     if unknown:
         raise BlackBoxError(f"check gave the label {unknown[0]!r}, which is not among the labels of y: {list(classes)}")
     return answer.astype(object)

@@ -30,12 +30,14 @@ class Fate(IntEnum):
     COPY = 2
     DOUBTED = 3
     RARE = 4
+    BROKEN = 5
 
 
 def fates(model: Model, query: Query, which: Ints, terms: Terms) -> NDArray[np.float64]:
     """For each query in `which`, the share of its draws that had each fate (queries, fates).
 
-    A draw that is the query itself is SAME; one that nothing speaks against is USABLE, if it is no repeat.
+    A draw that is the query itself is SAME, one that breaks a constraint BROKEN; one that nothing speaks against is
+    USABLE, if it is no repeat.
     """
     context, limits = query.context.take(which), None if terms.limits is None else terms.limits.take(which)
     values, _ = model.generator.sample(context, LOOKED_AT, query.keys[which], 0, limits)
@@ -44,6 +46,8 @@ def fates(model: Model, query: Query, which: Ints, terms: Terms) -> NDArray[np.f
     is_refined = query.request.refine and model.coherence is not None
     found = _refined(model, query, rows, entry, terms) if is_refined else _as_drawn(rows, query, entry, terms)
     found[~moved & (found != Fate.COPY)] = Fate.SAME
+    if query.limits is not None:
+        found[query.limits.broken(rows, query.context.query[entry], entry)] = Fate.BROKEN
     return np.stack([(found == fate).reshape(len(which), -1).mean(axis=1) for fate in Fate], axis=1)
 
 

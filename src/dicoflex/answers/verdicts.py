@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["FOUND", "IMPOSSIBLE", "NOT_FOUND", "has_target", "verdicts"]
+__all__ = ["has_target", "verdicts"]
 
 import numpy as np
 from numpy.typing import NDArray

@@ -23,7 +23,6 @@ __all__ = [
     "within",
 ]
 
-import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -39,6 +38,7 @@ Name = int | str
 MAX_NUMBER = 1e300  # sums and products with it stay finite where it matters
 MOST_VALUES = 10_000
 MOST_RULES = 64
+MOST_COUNTED = 1_000_000
 
 
 # -- fields ------------------------------------------------------------------------------------------------------
@@ -83,6 +83,8 @@ def whole_number(given: Any, field: str) -> int | None:
     value = _native(given)
     if value is not None and (type(value) is not int or value < 1):
         raise ConstraintError(f"{field} must be a whole number of at least 1, got {value!r}")
+    if value is not None and value > MOST_COUNTED:
+        raise ConstraintError(f"{field} is more than {MOST_COUNTED:,}, which no table has features; leave it out")
     return value
 
 
@@ -188,9 +190,10 @@ def _native(value: Any) -> Any:
 def _value(value: Any, where: str) -> Value:
     """A value as a column holds it; None for missing."""
     value = _native(value)
-    if isinstance(value, str | bool | int):
+    endless = isinstance(value, int | float) and abs(value) > MAX_NUMBER
+    if isinstance(value, str | bool | int) and not endless:
         return value
-    if isinstance(value, list | tuple | Mapping) or (isinstance(value, float) and math.isinf(value)):
+    if isinstance(value, list | tuple | Mapping) or endless:
         raise ConstraintError(f"{where}: a value is text, a finite number, true, false or None, got {value!r}")
     if is_missing(value):
         return None

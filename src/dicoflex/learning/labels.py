@@ -21,6 +21,11 @@ def read_labels(y: Any, n_rows: int) -> tuple[NDArray[np.int64], list[Any]]:
     >>> read_labels(["yes", "no", "yes"], 3)
     (array([1, 0, 1]), ['no', 'yes'])
     """
+    if y is None:
+        raise DataError(
+            f"fit requires y to be passed, but the target y is None; it needs labels for {n_rows} rows; give one label "
+            "per row"
+        )
     if np.ndim(y) > 1:
         raise DataError(f"y has {np.ndim(y)} dimensions; give one label per row, such as y.iloc[:, 0] or y.ravel()")
     try:

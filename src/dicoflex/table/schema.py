@@ -17,6 +17,7 @@ from dicoflex.constraints import Constraints
 from dicoflex.constraints.rules.kinds import check_kinds, check_names, resolve
 from dicoflex.constraints.rules.tree import names as rule_names
 from dicoflex.errors import ConstraintError, SchemaError, SettingError, named
+from dicoflex.runtime import strict_json
 from dicoflex.table.feature import Feature, Kind, Level
 from dicoflex.table.fits import check_numbers, check_suits, check_values
 from dicoflex.table.inference import check_frame, describe
@@ -198,6 +199,17 @@ class Schema(BaseModel):
         """Read a schema from JSON text or from a file's path."""
         try:
             raw = text.read_bytes() if isinstance(text, Path) else text
+            _refuse_repeats(raw)
             return cls.model_validate_json(raw)
         except (ValidationError, OSError) as error:
             raise SchemaError(f"this is not a schema: {error}") from error
+
+
+def _refuse_repeats(text: str | bytes) -> None:
+    """Refuse JSON in which an object has a name twice; whatever else is wrong is told by who reads it."""
+    try:
+        strict_json.loads(text)
+    except strict_json.RepeatedNameError as error:
+        raise SchemaError(f"this is not a schema: {error}; say it once") from None
+    except ValueError:
+        return
