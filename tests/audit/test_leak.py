@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 
 from dicoflex import DiCoFlex, cli
-from dicoflex.audit import leak, odd_rows
+from dicoflex.audit import Effort, leak, odd_rows
 from dicoflex.audit.copies import copies, crowd
-from dicoflex.audit.leak import NO_PROOF
+from dicoflex.audit.leaking import NO_PROOF
 from dicoflex.audit.membership import attack
 from dicoflex.audit.told import told_of_few
 from dicoflex.errors import DataError, SettingError
@@ -62,7 +62,13 @@ def test_an_attack_tells_members_from_others_or_does_not() -> None:
 def test_rows_learned_by_heart_are_found(quickly: Any) -> None:
     """A count of five ends the training where held-out rows gain no more."""
     found, kept = (
-        leak(by_heart(quickly, TRAIN, min_count), TRAIN, OTHERS, queries=10, attacks=["rows"], random_state=0)
+        leak(
+            by_heart(quickly, TRAIN, min_count),
+            TRAIN,
+            OTHERS,
+            effort=Effort(queries=10, attacks=("rows",)),
+            random_state=0,
+        )
         for min_count in (1, 5)
     )
     assert found.worst == found.attacks["rows"].auc > 0.75
@@ -70,7 +76,7 @@ def test_rows_learned_by_heart_are_found(quickly: Any) -> None:
 
 
 def test_a_smooth_density_keeps_its_rows(mixed: DiCoFlex) -> None:
-    kept = leak(mixed, TRAIN, OTHERS, queries=40, random_state=0)
+    kept = leak(mixed, TRAIN, OTHERS, effort=Effort(queries=40), random_state=0)
     assert set(kept.attacks) == {"density", "contrast", "stand-in", "distance"}
     assert all(abs(one.auc - 0.5) < 4 * one.error for one in kept.attacks.values())
     assert (kept.members, kept.others, kept.left_out) == (400, 300, 0)
@@ -90,7 +96,7 @@ def test_people_behind_quasi_identifiers_are_counted() -> None:
 
 
 def test_novel_answers_are_no_copies(mixed: DiCoFlex) -> None:
-    found = leak(mixed, TRAIN, OTHERS, queries=30, novel=True, attacks=(), random_state=0)
+    found = leak(mixed, TRAIN, OTHERS, novel=True, effort=Effort(queries=30, attacks=()), random_state=0)
     assert found.copies.of_members == 0.0
     assert found.attacks == {}
     assert found.worst == 0.5
@@ -109,7 +115,7 @@ def test_planted_rows_that_come_back_are_found(quickly: Any) -> None:
     odd = odd_rows(TRAIN, 8, random_state=0)
     rows = pd.concat([TRAIN, *[odd] * 5], ignore_index=True)
     model = by_heart(quickly, rows)
-    found = leak(model, rows, OTHERS, planted={"odd": odd}, queries=20, attacks=("rows",)).planted["odd"]
+    found = leak(model, rows, OTHERS, planted={"odd": odd}, effort=Effort(queries=20, attacks=("rows",))).planted["odd"]
     assert found.rows == 8
     assert found.attacks["rows"].auc > 0.9
 
@@ -129,7 +135,7 @@ def test_what_is_asked_wrongly_is_refused(mixed: DiCoFlex) -> None:
     with pytest.raises(SettingError, match=r"quasi: .*'zip'"):
         leak(mixed, TRAIN, OTHERS, quasi=["zip"])
     with pytest.raises(SettingError, match="attack"):
-        leak(mixed, TRAIN, OTHERS, queries=10, attacks=["guess"])
+        leak(mixed, TRAIN, OTHERS, effort=Effort(queries=10, attacks=("guess",)))
     with pytest.raises(DataError, match="needs 100 training"):
         leak(mixed, TRAIN.head(50), OTHERS)
     with pytest.raises(DataError, match="lack the column 'job'"):
@@ -138,7 +144,7 @@ def test_what_is_asked_wrongly_is_refused(mixed: DiCoFlex) -> None:
 
 def test_rows_with_values_that_the_model_does_not_know_are_left_out(mixed: DiCoFlex) -> None:
     strange = OTHERS.assign(job=["pilot"] * 30 + OTHERS["job"].tolist()[30:])
-    found = leak(mixed, TRAIN, strange, queries=10, attacks=())
+    found = leak(mixed, TRAIN, strange, effort=Effort(queries=10, attacks=()))
     assert found.left_out == 30
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from dicoflex import DiCoFlex, Schema, cli
 from dicoflex.audit import Revealed, reveals
-from dicoflex.audit.reveals import NOTHING, STATED
+from dicoflex.audit.revealed import NOTHING, STATED
 from dicoflex.generators import GENERATORS
 
 RNG = np.random.default_rng(0)
