@@ -30,7 +30,7 @@ from benchmarks.pages import head, number, table
 from benchmarks.tables import ADULT, GERMAN, TABLES
 from benchmarks.tasks import Task, prepare
 from dicoflex import DiCoFlex
-from dicoflex.audit import LeakReport, leak, odd_rows
+from dicoflex.audit import Effort, LeakReport, leak, odd_rows
 from dicoflex.audit.membership import ATTACKS
 
 TITLE = "What a model file gives away"
@@ -45,9 +45,8 @@ MODELS: dict[str, dict[str, Any]] = {
     "planted": {"min_count": 5, "coherence": False, "planted": ODD},
 }
 QUASI = {ADULT: ("age", "race", "sex", "native_country"), GERMAN: ("age", "personal_status_sex", "job")}
-ANSWERS = 5
 FULL = Size(learning=None)
-QUERIES, QUICK_QUERIES = 500, 40
+QUICK_QUERIES = 40
 
 
 def cells(options: Options) -> list[Cell]:
@@ -67,17 +66,16 @@ def measure(cell: Cell, models: Path) -> dict[str, Any]:  # noqa: ARG001
     task = prepare(cell)
     odd = _odd(cell, task)
     explainer = _fitted(cell, task, odd)
+    effort = Effort(queries=QUICK_QUERIES) if cell.size.quick else Effort()
     asked = {
         "quasi": [name for name in QUASI[cell.table] if name in task.data.X_train],
-        "queries": QUICK_QUERIES if cell.size.quick else QUERIES,
         "planted": odd,
-        "n": ANSWERS,
         "random_state": cell.seed,
     }
     train, others = task.data.X_train, task.data.X_test
     audits = {
-        "as usual": leak(explainer, train, others, **asked),
-        "novel": leak(explainer, train, others, novel=True, attacks=(), **asked),
+        "as usual": leak(explainer, train, others, effort=effort, **asked),
+        "novel": leak(explainer, train, others, novel=True, effort=replace(effort, attacks=()), **asked),
     }
     return {
         "audits": {name: _figures(audit) for name, audit in audits.items()},

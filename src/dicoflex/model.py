@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Confidence", "Model", "classes_of"]
+__all__ = ["CONFIDENCE_ARRAYS", "Confidence", "Model", "classes_of"]
 
 import json
 import math

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-__all__ = ["LeakReport", "Revealed", "leak", "odd_rows", "reveals"]
+__all__ = ["Effort", "LeakReport", "Revealed", "leak", "odd_rows", "reveals"]
 
-from dicoflex.audit.leak import LeakReport, leak
-from dicoflex.audit.odd_rows import odd_rows
-from dicoflex.audit.reveals import Revealed, reveals
+from dicoflex.audit.leaking import Effort, LeakReport, leak
+from dicoflex.audit.planting import odd_rows
+from dicoflex.audit.revealed import Revealed, reveals

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["FEW", "told_of_few"]
+__all__ = ["told_of_few"]
 
 import numpy as np
 import pandas as pd

@@ -58,6 +58,7 @@ def leak(
     """Attack a model with the rows that it learned from and rows that it did not: copies, membership, planted rows."""
     if out is not None:
         check_folder(out)
+    from dicoflex.audit import Effort
     from dicoflex.audit import leak as audit
     from dicoflex.explainer import load
 
@@ -69,7 +70,7 @@ def leak(
 
     odd = None if planted is None else {planted.stem: rows(planted)}
     found = audit(
-        explainer, rows(train), rows(held_out), planted=odd, queries=queries,
+        explainer, rows(train), rows(held_out), planted=odd, effort=Effort(queries=queries),
         novel=row_key is not None, random_state=seed or 0, quasi=features([quasi] if quasi else [], schema.names),
     )  # fmt: skip
     say_leak(found)
@@ -80,7 +81,7 @@ def leak(
 
 def say_leak(found: LeakReport) -> None:
     """The findings as a table, and what they are no proof of."""
-    from dicoflex.audit.leak import NO_PROOF
+    from dicoflex.audit.leaking import NO_PROOF
 
     table = print_table("", "found", "beside")
     for name, value, beside in _lines(found):

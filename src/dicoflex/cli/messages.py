@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["counted", "note", "say_fitted", "say_header", "say_schema", "say_shortfall", "say_verdicts"]
+__all__ = ["counted", "note", "print_table", "say_fitted", "say_header", "say_schema", "say_shortfall", "say_verdicts"]
 
 import json
 import shlex

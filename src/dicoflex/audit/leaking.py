@@ -6,7 +6,7 @@ not of others was learned from them. To find nothing proves nothing: another att
 
 from __future__ import annotations
 
-__all__ = ["NO_PROOF", "LeakReport", "Planted", "leak"]
+__all__ = ["NO_PROOF", "Effort", "LeakReport", "leak"]
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -17,8 +17,8 @@ import pandas as pd
 
 from dicoflex.audit.copies import Copies, Crowd, are_among, copies, crowd
 from dicoflex.audit.membership import ATTACKS, Attack, Told, attacks_on
-from dicoflex.audit.odd_rows import odd_rows
 from dicoflex.audit.people import People, classes_of, encoded
+from dicoflex.audit.planting import odd_rows
 from dicoflex.audit.told import told_of_few
 from dicoflex.errors import SettingError, named
 from dicoflex.explainer import Explainer
@@ -70,6 +70,15 @@ class LeakReport:
         return max((one.auc for one in self.attacks.values()), default=0.5)
 
 
+@dataclass(frozen=True)
+class Effort:
+    """How much is tried: held-out rows that are asked about, answers to each, and the attacks to run."""
+
+    queries: int = 500
+    answers: int = 5
+    attacks: tuple[str, ...] = tuple(ATTACKS)
+
+
 def leak(
     explainer: Explainer,
     train: pd.DataFrame,
@@ -77,23 +86,23 @@ def leak(
     *,
     quasi: Sequence[Any] = (),
     planted: Mapping[str, pd.DataFrame] | None = None,
-    attacks: Sequence[str] = tuple(ATTACKS),
-    queries: int = 500,
-    n: int = 5,
     novel: bool = False,
+    effort: Effort | None = None,
     random_state: int = 0,
 ) -> LeakReport:
     """Audit a model by the rows that it learned from and rows that it did not.
 
     quasi: features by which people might be recognised. planted: by name, odd rows (`odd_rows`) that were among the
-    training rows. attacks: those to run. queries: held-out rows that are asked about, for `n` answers each. novel: ask
-    for answers that are no training row, which the explainer must remember.
+    training rows. novel: ask for answers that are no training row, which the explainer must remember. effort: how much
+    is tried.
     """
+    effort = effort or Effort()
     model, seed = explainer.model_, random_state
     columns = _columns(explainer, quasi)
     people = People.of(model, train, held_out, seed=seed)
-    answers = _answers(explainer, people.strangers[:queries], n=n, novel=novel, seed=seed)
-    told = Told(model, people.strangers, _draws(explainer, people.strangers[:queries], seed), seed)
+    asked = people.strangers[: effort.queries]
+    answers = _answers(explainer, asked, n=effort.answers, novel=novel, seed=seed)
+    told = Told(model, people.strangers, _draws(explainer, asked, seed), seed)
     return LeakReport(
         members=len(people.members),
         others=len(people.others),
@@ -104,8 +113,8 @@ def leak(
         quasi_identifiers=tuple(map(str, quasi)),
         answers=crowd(answers, people.members, columns) if columns else None,
         held_out=crowd(people.others, people.members, columns) if columns else None,
-        attacks=attacks_on(told, people.members, people.others, attacks),
-        planted={name: _planted(told, rows, held_out, attacks) for name, rows in (planted or {}).items()},
+        attacks=attacks_on(told, people.members, people.others, effort.attacks),
+        planted={name: _planted(told, rows, held_out, effort.attacks) for name, rows in (planted or {}).items()},
     )
 
 
