@@ -8,14 +8,16 @@ import sys
 import traceback
 from collections.abc import Sequence
 
-from dicoflex.cli import signing
+from dicoflex.cli import audit_log, serving, signing
 from dicoflex.cli.commands import app
+from dicoflex.cli.warm import warm
 from dicoflex.errors import UserError
 
 INTERRUPTED = 130
 
-for command in signing.COMMANDS:
+for command in (*signing.COMMANDS, *serving.COMMANDS, warm):
     app.command()(command)
+app.add_typer(audit_log.app, name="audit")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
