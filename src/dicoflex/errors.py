@@ -17,6 +17,7 @@ __all__ = [
     "QueryError",
     "RuleError",
     "SchemaError",
+    "ServerError",
     "SettingError",
     "SignatureError",
     "UserError",
@@ -86,6 +87,14 @@ class ModelFileError(UserError):
 
 class MissingPackageError(UserError, ModuleNotFoundError):
     """A part of the library needs a package that is not installed."""
+
+
+class ServerError(UserError):
+    """A server refused a question or gave no answer; `status` and `code` are those of its problem."""
+
+    def __init__(self, message: str, *, status: int = 0, code: str = "") -> None:
+        super().__init__(message)
+        self.status, self.code = status, code
 
 
 class SignatureError(ModelFileError):

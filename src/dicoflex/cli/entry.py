@@ -8,17 +8,19 @@ import sys
 import traceback
 from collections.abc import Sequence
 
-from dicoflex.cli import auditing, signing
+from dicoflex.cli import audit_log, auditing, serving, signing
 from dicoflex.cli.commands import app
 from dicoflex.cli.messages import note
 from dicoflex.cli.streams import TERMINATED, any_text, heeding_termination
+from dicoflex.cli.warm import warm
 from dicoflex.errors import UserError
 
 INTERRUPTED = 130
 ENDED = {INTERRUPTED: "interrupted", TERMINATED: "terminated"}
 
-for command in signing.COMMANDS:
+for command in (*signing.COMMANDS, *serving.COMMANDS, warm):
     app.command()(command)
+auditing.app.add_typer(audit_log.app)
 app.add_typer(auditing.app, name="audit")
 
 

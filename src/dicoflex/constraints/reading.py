@@ -6,6 +6,7 @@ A reader of a field takes what was given and the name of the field, for its erro
 from __future__ import annotations
 
 __all__ = [
+    "MOST_RULES",
     "Name",
     "Value",
     "amount",

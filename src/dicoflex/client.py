@@ -1,0 +1,173 @@
+"""A client of a server of models: the same `Request` in and the same `Counterfactuals` out as from a model at hand."""
+
+from __future__ import annotations
+
+__all__ = ["Client"]
+
+import json
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+
+from dicoflex.answers.counterfactuals import Counterfactuals
+from dicoflex.answers.numbering import index_of
+from dicoflex.errors import ServerError
+from dicoflex.request import Request
+from dicoflex.runtime.extras import extra
+from dicoflex.table.encoding import Encoding
+from dicoflex.table.schema import Schema
+from dicoflex.values import is_missing, plain
+
+with extra("client", to="ask a server"):
+    import httpx
+
+Json = dict[str, Any]
+SHORTFALL = ["row", "wanted", "got", "reason"]
+
+
+class Client:
+    """Asks a server that `dicoflex serve` runs.
+
+    key: what to show it, where it wants one. timeout: seconds to wait for an answer. What the server refuses is a
+    `ServerError` with the status and the code of its problem.
+
+        client = Client("http://127.0.0.1:8000")
+        cfs = client.explain("income", rows, Request(target=">50K", n=3))
+    """
+
+    def __init__(
+        self, url: str, *, key: str | None = None, timeout: float = 30.0, transport: httpx.BaseTransport | None = None
+    ) -> None:
+        headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+        # What the environment says of proxies and passwords is not for this server.
+        self._http = httpx.Client(base_url=url, headers=headers, timeout=timeout, transport=transport, trust_env=False)
+        self._facts = lru_cache(self._read_facts)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def models(self) -> list[Json]:
+        """The models of the server: name, fingerprint, classes, features."""
+        found: list[Json] = self._json("GET", "/v1/models")["models"]
+        return found
+
+    def model(self, name: str) -> Json:
+        """What is known of a model."""
+        return self._json("GET", f"/v1/models/{name}")
+
+    def schema(self, name: str) -> Schema:
+        """What the columns of a model's rows are; `name@fingerprint` says of which."""
+        return self._facts(name)
+
+    def explain(self, name: str, rows: pd.DataFrame, request: Request, *, verify: bool = False) -> Counterfactuals:
+        """Counterfactuals for every row, as `DiCoFlex.explain` gives them; without a seed the server takes 0.
+
+        verify: let the server check every answer again; one that does not hold is a `ServerError`.
+        """
+        queries = self._conformed(name, rows)
+        body = {"rows": [{"values": own} for own in _values(queries)], **_settings(request), "verify": verify}
+        found = self._json("POST", f"/v1/models/{name}/explain", json=body)
+        if verify and not all(one["verified"] for row in found["results"] for one in row["counterfactuals"]):
+            raise ServerError("an answer of the server does not hold what was asked", status=200, code="unverified")
+        return _result(queries, found["results"], found["settings"], found["model"]["fingerprint"], self.schema(name))
+
+    def explain_lines(self, name: str, rows: pd.DataFrame, request: Request) -> Iterator[Json]:
+        """The answers to many rows, one dict each, as they come; a stream that breaks off is a `ServerError`."""
+        queries = self._conformed(name, rows)
+        lines = [_settings(request), *({"id": i, "values": own} for i, own in enumerate(_values(queries)))]
+        body = "\n".join(map(json.dumps, lines)).encode()
+        headers = {"Content-Type": "application/jsonl"}
+        with self._http.stream("POST", f"/v1/models/{name}/explain-lines", content=body, headers=headers) as answer:
+            if answer.status_code != 200:
+                answer.read()
+                raise _error(answer)
+            for line in answer.iter_lines():
+                told = json.loads(line)
+                if told.get("end"):
+                    return
+                yield told
+        raise ServerError("the stream broke off", status=200, code="broken")
+
+    def _conformed(self, name: str, rows: pd.DataFrame) -> pd.DataFrame:
+        return _encoding(self.schema(name)).conform(rows)[0]
+
+    def _read_facts(self, name: str) -> Schema:
+        return Schema.model_validate_json(json.dumps(self.model(name)["schema"]))
+
+    def _json(self, method: str, path: str, **more: Any) -> Json:
+        try:
+            answer = self._http.request(method, path, **more)
+        except httpx.HTTPError as error:
+            raise ServerError(f"the server gave no answer: {error}", status=0, code="unreachable") from error
+        if answer.status_code != 200:
+            raise _error(answer)
+        found: Json = answer.json()
+        return found
+
+
+def _error(answer: httpx.Response) -> ServerError:
+    try:
+        told = answer.json()
+        return ServerError(str(told["detail"]), status=answer.status_code, code=str(told["code"]))
+    except (ValueError, KeyError, TypeError):
+        return ServerError("the answer is none of dicoflex's", status=answer.status_code, code="foreign")
+
+
+def _settings(request: Request) -> Json:
+    found: Json = request.model_dump(mode="json", exclude_defaults=True)
+    return found
+
+
+def _encoding(schema: Schema) -> Encoding:
+    """What reads and writes frames; no means and deviations are needed for that."""
+    return Encoding(schema, np.zeros(len(schema)), np.ones(len(schema)))
+
+
+def _values(frame: pd.DataFrame) -> list[Json]:
+    columns = {str(name): [None if is_missing(v) else plain(v) for v in frame[name].tolist()] for name in frame.columns}
+    return [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
+
+
+def _result(queries: pd.DataFrame, results: list[Json], settings: Json, model: str, schema: Schema) -> Counterfactuals:
+    """The result that the server's answers are."""
+    places = np.array([i for i, row in enumerate(results) for _ in row["counterfactuals"]], dtype=np.int64)
+    answers = [one for row in results for one in row["counterfactuals"]]
+    index = index_of(queries.index, places)
+    short = [i for i, row in enumerate(results) if row["status"] != "complete"]
+    entries = [(queries.index[i], *(results[i][k] for k in SHORTFALL[1:])) for i in short]
+    return Counterfactuals(
+        queries=queries,
+        frame=_frame(answers, index, schema),
+        info=_info(answers, [results[i]["target"] for i in places], index),
+        positions=places,
+        shortfall=pd.DataFrame(entries, columns=SHORTFALL),
+        schema=schema,
+        request=Request.model_validate_json(json.dumps(settings)),
+        targets=[row["target"] for row in results],
+        model=model,
+        short=np.array(short, dtype=np.int64),
+    )
+
+
+def _frame(answers: list[Json], index: pd.MultiIndex, schema: Schema) -> pd.DataFrame:
+    cells = {name: [one["values"][str(name)] for one in answers] for name in schema.names}
+    frame = pd.DataFrame(cells, dtype=None if answers else object)
+    conformed = _encoding(schema).conform(frame)[0]
+    return conformed.set_axis(index)
+
+
+def _info(answers: list[Json], targets: list[Any], index: pd.MultiIndex) -> pd.DataFrame:
+    names = list(answers[0]["scores"]) if answers else []
+    scores = {name: [one["scores"][name] for one in answers] for name in names}
+    unknown = pd.array([None] * len(answers), dtype="boolean")
+    return pd.DataFrame({"target": targets, **scores, "valid": unknown}, index=index)

@@ -1,0 +1,59 @@
+"""What a server counts, for Prometheus: names and counts, and nothing of anybody's values."""
+
+from __future__ import annotations
+
+__all__ = [
+    "abandoned",
+    "answers",
+    "audit_head",
+    "connections_left",
+    "gathered",
+    "model_info",
+    "page",
+    "refused",
+    "reloads_failed",
+    "requests",
+    "rows",
+    "seconds",
+    "shortfall",
+    "stale",
+    "waiting",
+]
+
+import os
+
+from prometheus_client import REGISTRY as OWN
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, multiprocess
+
+SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+
+requests = Counter("dicoflex_requests", "Requests by route, model and status.", ["route", "model", "status"])
+seconds = Histogram("dicoflex_seconds", "Seconds in the queue, computing, and in all.", ["part"], buckets=SECONDS)
+rows = Counter("dicoflex_rows", "Rows that were answered.", ["model"])
+answers = Counter("dicoflex_answers", "Counterfactuals that were given.", ["model"])
+shortfall = Counter("dicoflex_shortfall", "Rows that got fewer than asked for.", ["model", "status"])
+gathered = Histogram("dicoflex_gathered_rows", "Rows that were answered in one call.", buckets=SIZES)
+waiting = Gauge("dicoflex_waiting", "Requests that wait.", multiprocess_mode="livesum")
+abandoned = Counter("dicoflex_abandoned", "Slices of work that ended, as nobody waited for them any more.")
+connections_left = Counter("dicoflex_left", "Callers who left before their answer.")
+refused = Counter("dicoflex_refused", "Requests that were refused for want of room.", ["why"])
+model_info = Gauge(
+    "dicoflex_model_loaded", "When a model was loaded, as seconds since 1970.", ["model", "fingerprint"],
+    multiprocess_mode="mostrecent",
+)  # fmt: skip
+stale = Gauge(
+    "dicoflex_model_stale", "1 where a model's file can't be used and the last good one answers.", ["model"],
+    multiprocess_mode="max",
+)  # fmt: skip
+reloads_failed = Counter("dicoflex_reloads_failed", "Model files that could not be loaded.")
+audit_head = Gauge("dicoflex_audit_records", "Records in the audit logs of this start.", multiprocess_mode="livesum")
+
+
+def page() -> bytes:
+    """All counts as text, those of all workers together."""
+    if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
+        return bytes(generate_latest(OWN))
+    together = CollectorRegistry()
+    multiprocess.MultiProcessCollector(together)  # type: ignore[no-untyped-call]
+    return bytes(generate_latest(together))

@@ -1,0 +1,188 @@
+"""The description of the server (OpenAPI 3.1): a path for each model's questions, typed by its features."""
+
+from __future__ import annotations
+
+__all__ = ["describe"]
+
+from importlib.metadata import version
+from typing import Any
+
+import orjson
+
+from dicoflex.serving.problems import MEDIA_TYPE, PROBLEMS
+from dicoflex.serving.registry import Served
+from dicoflex.serving.schemas import request_schema, row_schema, wish_schema
+from dicoflex.serving.settings import Settings
+from dicoflex.serving.state import State
+from dicoflex.values import is_missing, plain
+from dicoflex.warming import rows_like
+
+Json = dict[str, Any]
+ASKING = (400, 401, 403, 404, 409, 413, 415, 422, 429, 500, 503, 504)
+READING = (401, 403, 404, 409, 500, 503)
+
+
+def describe(state: State) -> Json:
+    """The description of a server as it is now."""
+    paths: Json = {
+        "/health/live": _get("Whether the process lives.", {"type": "object"}, ()),
+        "/health/ready": _get("Whether all models are loaded and warm.", {"type": "object"}, (503,)),
+        "/v1/models": _get("The models.", _object(models=_array({"type": "object"}), failed=_array({})), READING),
+    }
+    for _, served in sorted(state.registry.served.items()):
+        paths |= _paths(served, state.settings)
+    keys: Json = {} if state.settings.keys is None else {"security": [{"key": []}]}
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "dicoflex",
+            "version": version("dicoflex"),
+            "description": "Counterfactual explanations: what would have to be different for another answer.",
+        },
+        "paths": paths,
+        "components": {
+            "schemas": {"Problem": PROBLEM},
+            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
+        },
+        **keys,
+    }
+
+
+def _example_question(served: Served) -> Json:
+    """A question that the model answers."""
+    return {"rows": [_example_row(served)], "target": served.model.labels[-1], "n": 2}
+
+
+def _example_row(served: Served) -> Json:
+    row = rows_like(served.model.schema, 1).iloc[0]
+    values = {str(name): None if is_missing(cell) else plain(cell) for name, cell in row.items()}
+    return {"id": "A-17", "values": values}
+
+
+def _paths(served: Served, bounds: Settings) -> Json:
+    """The paths of one model."""
+    own = f"/v1/models/{served.name}"
+    schema = {k: v for k, v in request_schema(served.model, bounds).items() if k != "$schema"}
+    question = _example_question(served)
+    line = {k: v for k, v in question.items() if k != "rows"}
+    claims = _object(
+        rows=_array(row_schema(served.model), bounds.max_rows),
+        answers=_array(_claim(served), bounds.max_answers),
+    )
+    terms = wish_schema(served.model, bounds)["properties"]
+    claims["properties"] |= {"frozen": terms["frozen"], "constraints": terms["constraints"]}
+    claimed = {"rows": question["rows"], "answers": [{"row": 0, "values": question["rows"][0]["values"]}]}
+    return {
+        own: _get("What is known of the model.", {"type": "object"}, READING, tagged=True),
+        f"{own}/request-schema": _get("The JSON Schema of a question.", {"type": "object"}, READING, tagged=True),
+        f"{own}/explain": _post("Answers to some rows.", "application/json", schema, question, ANSWERS),
+        f"{own}/explain-lines": _post(
+            "Answers to many rows: a line of settings, then a row per line.", "application/jsonl",
+            {"type": "string"}, "\n".join(map(_text, [line, *question["rows"]])), None,
+        ),
+        f"{own}/verify": _post("Answers checked again.", "application/json", claims, claimed, VERDICTS),
+    }  # fmt: skip
+
+
+def _claim(served: Served) -> Json:
+    values = row_schema(served.model)["properties"]["values"]
+    return _object(row={"type": "integer", "minimum": 0}, values=values)
+
+
+def _get(summary: str, schema: Json, statuses: tuple[int, ...], *, tagged: bool = False) -> Json:
+    found: Json = {"200": {"description": "Found.", "content": {"application/json": {"schema": schema}}}}
+    if tagged:
+        found["304"] = {"description": "Not changed."}
+    return {"get": {"summary": summary, "responses": {**found, **_problems(statuses)}}}
+
+
+def _post(summary: str, media: str, schema: Json, example: Any, answer: Json | None) -> Json:
+    body = {"required": True, "content": {media: {"schema": schema, "example": example}}}
+    sent = {media: {"schema": {"type": "string"} if answer is None else answer}}
+    found = {"200": {"description": "Answered.", "content": sent}}
+    timeout = {"name": "X-Timeout", "in": "header", "schema": {"type": "number", "exclusiveMinimum": 0}}
+    return {
+        "post": {
+            "summary": summary, "parameters": [timeout], "requestBody": body,
+            "responses": {**found, **_problems(ASKING)},
+        }
+    }  # fmt: skip
+
+
+def _problems(statuses: tuple[int, ...]) -> Json:
+    """Every status that is a problem, with its sorts."""
+    shape = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    return {
+        str(status): {
+            "description": "; ".join(sort.title for sort in PROBLEMS.values() if sort.status == status) + ".",
+            "content": shape,
+        }
+        for status in statuses
+    }
+
+
+def _object(**properties: Json) -> Json:
+    return {
+        "type": "object", "properties": properties, "required": list(properties), "additionalProperties": False,
+    }  # fmt: skip
+
+
+def _array(items: Json, most: int | None = None) -> Json:
+    return {"type": "array", "items": items, **({} if most is None else {"minItems": 1, "maxItems": most})}
+
+
+def _text(value: Any) -> str:
+    return orjson.dumps(value).decode()
+
+
+MODEL = _object(name={"type": "string"}, fingerprint={"type": "string"})
+PROBLEM: Json = {
+    "type": "object",
+    "properties": {
+        "type": {"type": "string"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string"},
+        "code": {"enum": sorted(PROBLEMS)},
+        "request_id": {"type": "string"},
+        "errors": _array(_object(pointer={"type": "string"}, detail={"type": "string"})),
+    },
+    "required": ["type", "title", "status", "detail", "code", "request_id"],
+}
+CHANGE = {"type": "object", "required": ["feature", "before", "after"]}
+COUNTERFACTUAL: Json = {
+    "type": "object",
+    "properties": {
+        "values": {"type": "object"},
+        "changes": _array(CHANGE),
+        "scores": {"type": "object"},
+        "verified": {"type": "boolean"},
+    },
+    "required": ["values"],
+    "additionalProperties": False,
+}
+RESULT: Json = {
+    "type": "object",
+    "properties": {
+        "id": {"type": ["string", "integer"]},
+        "status": {"enum": ["complete", "short", "none"]},
+        "target": {},
+        "counterfactuals": _array(COUNTERFACTUAL),
+        "wanted": {"type": "integer"},
+        "got": {"type": "integer"},
+        "reason": {"type": "string"},
+    },
+    "required": ["id", "status", "target", "counterfactuals"],
+    "additionalProperties": False,
+}
+RECEIPT = {
+    "anyOf": [_object(file={"type": "string"}, seq={"type": "integer"}, hash={"type": "string"}), {"type": "null"}]
+}
+ANSWERS = _object(
+    model=MODEL, request_id={"type": "string"}, settings={"type": "object"}, results=_array(RESULT), record=RECEIPT
+)
+VERDICTS = _object(
+    model=MODEL,
+    holds={"type": "boolean"},
+    verdicts=_array(_object(answer={"type": "integer"}, constraint={"type": "string"}, holds={"type": "boolean"})),
+)

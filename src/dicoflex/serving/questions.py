@@ -1,0 +1,127 @@
+"""A question over HTTP: a `Request` with rows, read with suspicion, before anything is asked."""
+
+from __future__ import annotations
+
+__all__ = ["Question", "Wish", "load_json", "read_question", "read_wish", "seeded", "targets_of"]
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal
+
+import orjson
+from pydantic import ConfigDict, Field
+
+from dicoflex.errors import ConstraintError, named
+from dicoflex.model import Model
+from dicoflex.request import Request
+from dicoflex.serving.problems import Problem, of_error
+from dicoflex.serving.rows import RowReader, Rows, as_json_has_it
+from dicoflex.serving.settings import Settings
+
+Part = Literal["changes", "scores"]
+PARTS: tuple[Part, ...] = ("changes", "scores")
+KEPT_WISHES = 256
+
+
+class Wish(Request):
+    """All of a question but its rows: a `Request`, and what is told of the answers.
+
+    seed: 0 unless another is given, so that the same question has the same answer; null draws one. verify: check every
+    answer again. include: what is told of each answer besides its values.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    seed: int | None = Field(default=0, ge=0, lt=2**63)
+    verify: bool = False
+    include: tuple[Part, ...] = PARTS
+
+
+@dataclass(frozen=True)
+class Question:
+    """Rows, the label asked for by each (None: the other of two), what else is asked, and its settings as sent."""
+
+    rows: Rows
+    targets: list[Any] | None
+    wish: Wish
+    settings: dict[str, Any]
+
+    @property
+    def key(self) -> bytes:
+        """The same bytes for questions that can be answered together."""
+        own = {name: value for name, value in self.settings.items() if name not in ("target", "include")}
+        return orjson.dumps([own, self.wish.seed, self.targets is None], option=orjson.OPT_SORT_KEYS)
+
+    @property
+    def request(self) -> Request:
+        """What is asked of a model, besides rows and targets."""
+        return Request.model_construct(**{name: getattr(self.wish, name) for name in Request.model_fields})
+
+
+def load_json(body: bytes) -> Any:
+    """The value of a body; what is no JSON is a `Problem`."""
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise Problem("malformed-json", f"the body is no JSON: {error}") from None
+
+
+def read_question(body: bytes, model: Model, reader: RowReader, bounds: Settings) -> Question:
+    """The question of a body, for a model; a `Problem` says what does not fit."""
+    given = load_json(body)
+    if not isinstance(given, dict):
+        raise Problem("invalid-request", "the body must be an object with rows")
+    if "rows" not in given:
+        raise Problem("invalid-request", "rows are missing", errors=[("/rows", "is required")])
+    sent = given.pop("rows")
+    if not isinstance(sent, list) or not sent:
+        raise Problem("invalid-request", "rows must be a list of at least one row", errors=[("/rows", "is no list")])
+    if len(sent) > bounds.max_rows:
+        text = f"{len(sent)} rows are more than the {bounds.max_rows} of one request; send fewer, or use explain-lines"
+        raise Problem("too-large", text)
+    wish = read_wish(given, bounds)
+    if len(sent) * wish.n > bounds.max_answers:
+        text = f"{len(sent)} rows with n = {wish.n} ask for more than {bounds.max_answers} answers; ask for fewer"
+        raise Problem("too-large", text)
+    return Question(reader.read(sent), targets_of(wish, model, len(sent)), seeded(wish), given)
+
+
+def read_wish(given: dict[str, Any], bounds: Settings) -> Wish:
+    """The settings of a question; the same ones are read once."""
+    wish = _wish(orjson.dumps(given))
+    if wish.n > bounds.max_n:
+        raise Problem("too-large", f"n = {wish.n} is more than the {bounds.max_n} answers per row of one request")
+    return wish
+
+
+@lru_cache(maxsize=KEPT_WISHES)
+def _wish(settings: bytes) -> Wish:
+    try:
+        return Wish.model_validate_json(settings, strict=True)
+    except (ValueError, ConstraintError) as error:
+        raise of_error(error) from None
+
+
+def seeded(wish: Wish) -> Wish:
+    """The wish with a seed of its own where none was to be fixed, so that it can be told and asked again."""
+    if wish.seed is not None:
+        return wish
+    drawn = Request.of().seed
+    return wish.model_copy(update={"seed": drawn})
+
+
+def targets_of(wish: Wish, model: Model, n_rows: int) -> list[Any] | None:
+    """The label that each row asks for."""
+    if wish.target is None:
+        if len(model.labels) != 2:
+            text = f"target is needed with {len(model.labels)} classes; choose from {model.labels[:20]}"
+            raise Problem("invalid-request", text, errors=[("/target", "is needed")])
+        return None
+    wanted = list(wish.target) if isinstance(wish.target, tuple) else [wish.target] * n_rows
+    if len(wanted) != n_rows:
+        raise Problem("invalid-request", f"target has {len(wanted)} labels for {n_rows} rows; give one, or one per row")
+    known = {as_json_has_it(label): label for label in model.labels}
+    for label in wanted:
+        if as_json_has_it(label) not in known:
+            raise Problem("invalid-request", named("target", label, model.labels), errors=[("/target", "is unknown")])
+    return [known[as_json_has_it(label)] for label in wanted]

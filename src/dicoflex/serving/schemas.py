@@ -1,0 +1,147 @@
+"""What a model says of itself, and the JSON Schema of the questions that it takes."""
+
+from __future__ import annotations
+
+__all__ = ["facts_of", "request_schema", "row_schema", "wish_schema"]
+
+import math
+from typing import Any
+
+from dicoflex.constraints.reading import MOST_RULES
+from dicoflex.model import Model
+from dicoflex.serving.questions import Wish
+from dicoflex.serving.rows import LONGEST_ID
+from dicoflex.serving.settings import Settings
+from dicoflex.table.feature import MAX_NUMBER, Feature
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+MOST_ENTRIES = 100
+
+
+def facts_of(model: Model) -> dict[str, Any]:
+    """What is known of a model, ready for JSON."""
+    report = model.report
+    told = ("rows", "rows_used", "pairs", "stand_in_agreement", "held_out_loss")
+    return {
+        "fingerprint": model.fingerprint,
+        "generator": model.generator.name,
+        "classes": model.labels,
+        "features": [str(name) for name in model.schema.names],
+        "p": {"least": min(model.exponents), "greatest": max(model.exponents)},
+        "confidence": report.get("confidence") or None,
+        "is_refined": model.coherence is not None,
+        "constraints": model.schema.constraints.model_dump(mode="json"),
+        "schema": model.schema.model_dump(mode="json"),
+        "learned": {name: report[name] for name in told if name in report},
+    }
+
+
+def request_schema(model: Model, bounds: Settings) -> dict[str, Any]:
+    """The JSON Schema of a question to a model: its features, levels and limits."""
+    schema = wish_schema(model, bounds)
+    rows = {"type": "array", "minItems": 1, "maxItems": bounds.max_rows, "items": row_schema(model)}
+    schema["properties"] = {"rows": rows, **schema["properties"]}
+    schema["required"] = ["rows", *schema.get("required", [])]
+    return {"$schema": DIALECT, "title": "A question", **schema}
+
+
+def row_schema(model: Model) -> dict[str, Any]:
+    """The JSON Schema of one row."""
+    values = {str(feature.name): _values(feature) for feature in model.schema.features}
+    own = {"type": "object", "properties": values, "required": list(values), "additionalProperties": False}
+    name = {"anyOf": [{"type": "string", "maxLength": LONGEST_ID}, {"type": "integer"}]}
+    return {
+        "type": "object",
+        "properties": {"id": {**name, "description": "What the row is called in the answer."}, "values": own},
+        "required": ["values"],
+        "additionalProperties": False,
+    }
+
+
+def wish_schema(model: Model, bounds: Settings) -> dict[str, Any]:
+    """The JSON Schema of all of a question but its rows."""
+    names = [str(name) for name in model.schema.names]
+    label = {"enum": model.labels}
+    one_each = {"type": "array", "items": label, "minItems": 1, "maxItems": bounds.max_rows}
+    told = Wish.model_json_schema()["properties"]
+    own: dict[str, Any] = {
+        "target": {"anyOf": [label, one_each, *([{"type": "null"}] if len(model.labels) == 2 else [])]},
+        "n": {"type": "integer", "minimum": 1, "maximum": bounds.max_n, "default": 10},
+        "p": _or_null({"type": "number", "minimum": min(model.exponents), "maximum": max(model.exponents)}),
+        "frozen": {"type": "array", "items": {"enum": names}, "maxItems": MOST_ENTRIES},
+        "constraints": _constraints(model),
+        "confidence": _confidence(model),
+        "novel": {"type": "boolean"} if _knows_rows(model) else {"const": False},
+    }
+    properties = {name: own.get(name, told[name]) for name in told}
+    required = [] if len(model.labels) == 2 else ["target"]
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+def _values(feature: Feature) -> dict[str, Any]:
+    """What a value of a feature may be; null only where a training row lacked it."""
+    if not feature.is_number:
+        return {"enum": [*feature.levels, *([None] if feature.missing else [])]}
+    least, greatest = (max(-MAX_NUMBER, min(MAX_NUMBER, bound)) for bound in feature.bounds)
+    kind = "integer" if feature.is_whole else "number"
+    if feature.is_whole:
+        least, greatest = math.ceil(least), math.floor(greatest)
+    own = {"type": kind, "minimum": least, "maximum": greatest}
+    return _or_null(own) if feature.missing else own
+
+
+def _confidence(model: Model) -> dict[str, Any]:
+    if not model.has_confidence:
+        return {"type": "null"}
+    return _or_null({"type": "number", "minimum": 0, "maximum": float(model.confidence.highest.min())})
+
+
+def _knows_rows(model: Model) -> bool:
+    return model.remembered is not None and model.remembered.key is not None
+
+
+def _constraints(model: Model) -> dict[str, Any]:
+    """What may be constrained in a model; the words are those of `Constraints`."""
+    features = model.schema.features
+    some = {"type": "array", "items": {"enum": [str(f.name) for f in features]}, "maxItems": MOST_ENTRIES}
+    numbers = [f for f in features if f.is_number]
+    picked = [f for f in features if not f.is_number]
+    ordered = {"enum": [str(f.name) for f in features if f.is_number or f.kind.value == "ordinal"]}
+    directed = {"type": "array", "items": ordered, "maxItems": MOST_ENTRIES} if ordered["enum"] else {"maxItems": 0}
+    lists = {str(f.name): _levels(f) for f in picked}
+    properties: dict[str, Any] = {
+        "frozen": some,
+        "ranges": _object({str(f.name): RANGE for f in numbers}),
+        "increase": directed,
+        "decrease": directed,
+        "allowed": _object(lists),
+        "forbidden": _object(lists),
+        "transitions": _object({str(f.name): {"type": "object"} for f in picked}),
+        "max_changes": _or_null({"type": "integer", "minimum": 1, "maximum": len(features)}),
+        "rules": {"type": "array", "items": {"type": "string", "maxLength": 2000}, "maxItems": MOST_RULES},
+        "steps": _object({str(f.name): {"type": "number", "exclusiveMinimum": 0} for f in numbers}),
+        "cost": _object({str(f.name): {"type": ["number", "object"]} for f in features}),
+        "max_cost": _or_null({"type": "number", "minimum": 0}),
+        "strict": {"type": "boolean"},
+        "override": {"type": "array", "items": {"type": "string"}, "maxItems": MOST_ENTRIES},
+    }
+    return _object(properties)
+
+
+RANGE = {
+    "description": "Least and greatest value, an object with relative or difference limits, or a list of such.",
+    "type": ["array", "object"],
+}
+
+
+def _levels(feature: Feature) -> dict[str, Any]:
+    known = [*feature.levels, *([None] if feature.missing else [])]
+    return {"type": "array", "items": {"enum": known}, "minItems": 1, "maxItems": len(known)}
+
+
+def _object(properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "additionalProperties": False}
+
+
+def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"anyOf": [schema, {"type": "null"}]}

@@ -1,0 +1,77 @@
+"""The server as processes: where it listens, and its workers."""
+
+from __future__ import annotations
+
+__all__ = ["SETTINGS_VARIABLE", "serve"]
+
+import os
+import signal
+import socket
+import sys
+import tempfile
+
+import uvicorn
+from uvicorn.supervisors import Multiprocess
+
+from dicoflex.errors import SettingError
+from dicoflex.serving.settings import Settings
+
+FACTORY = "dicoflex.serving.app:from_environment"
+SETTINGS_VARIABLE = "DICOFLEX_SERVING"
+SECONDS_TO_START = 300
+KEEP_ALIVE = 75  # longer than proxies keep theirs, so that it is they who close
+BACKLOG = 2048
+
+
+def serve(settings: Settings) -> None:
+    """Serve until told to end (SIGTERM, SIGINT); with several workers SIGHUP replaces them one after the other."""
+    if not settings.models.exists():
+        raise SettingError(f"{settings.models} is neither a folder nor a model file; give the folder of the models")
+    # One thread each for numba and matrix products: processes are what uses the cores.
+    os.environ.setdefault("NUMBA_NUM_THREADS", "1")
+    os.environ[SETTINGS_VARIABLE] = settings.model_dump_json()
+    listening = _listen(settings)
+    config = uvicorn.Config(
+        FACTORY,
+        factory=True,
+        workers=settings.workers,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        lifespan="on",
+        timeout_keep_alive=KEEP_ALIVE,
+        timeout_graceful_shutdown=settings.grace_seconds,
+        timeout_worker_healthcheck=SECONDS_TO_START,
+    )
+    # uvicorn passes the signal on that ended it, which is no error.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    if settings.workers == 1:
+        _say(listening, settings)
+        uvicorn.Server(config).run(sockets=[listening])
+        return
+    with tempfile.TemporaryDirectory(prefix="dicoflex-metrics-") as folder:
+        # The workers count into files, from which any of them tells the sum.
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
+        _say(listening, settings)
+        Multiprocess(config, sockets=[listening]).run()
+
+
+def _listen(settings: Settings) -> socket.socket:
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    found = socket.socket(family, socket.SOCK_STREAM)
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        found.bind((settings.host, settings.port))
+    except OSError as error:
+        raise SettingError(f"can't listen on {settings.host}, port {settings.port}: {error.strerror}") from None
+    found.listen(BACKLOG)
+    found.set_inheritable(True)
+    return found
+
+
+def _say(listening: socket.socket, settings: Settings) -> None:
+    from dicoflex.serving.logs import log
+
+    host, port = listening.getsockname()[:2]
+    shown = f"[{host}]" if ":" in host else host
+    log.info("listening", url=f"http://{shown}:{port}", models=str(settings.models), workers=settings.workers)

@@ -1,0 +1,147 @@
+"""What is answered over HTTP is what a model at hand answers."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import httpx
+import pandas as pd
+import pytest
+
+from dicoflex import load
+from dicoflex.client import Client
+from dicoflex.errors import ServerError
+from dicoflex.explainer import Explainer
+from dicoflex.request import Request
+from dicoflex.warming import rows_like
+from serving.running import Running, question
+
+
+def asked(http: httpx.Client, body: Any, model: str = "plain", **more: Any) -> dict[str, Any]:
+    answer = http.post(f"/v1/models/{model}/explain", json=body, **more)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def test_answers_are_those_of_the_model(http: httpx.Client, plain: Explainer) -> None:
+    body = question(plain, 4, constraints={"max_changes": 3}, verify=True, of=5, seed=5)
+    found = asked(http, body)
+    rows = rows_like(plain.schema_, 4, seed=5)
+    direct = plain.explain(rows, target="yes", n=2, constraints={"max_changes": 3}, random_state=5)
+    assert found["model"] == {"name": "plain", "fingerprint": plain.fingerprint_}
+    told = [one for row in found["results"] for one in row["counterfactuals"]]
+    record = json.loads(direct.to_json())
+    values = [one["values"] for query in record["queries"] for one in query["counterfactuals"]]
+    assert [one["values"] for one in told] == values
+    assert [one["scores"]["log_density"] for one in told] == direct.info["log_density"].tolist()
+    assert all(one["verified"] for one in told)
+    assert found["settings"]["constraints"]["max_changes"] == 3
+    assert [row["id"] for row in found["results"]] == [0, 1, 2, 3]
+
+
+def test_the_same_question_has_the_same_answer_alone_and_among_others(
+    http: httpx.Client, plain: Explainer, loans: Explainer
+) -> None:
+    questions = [("plain", question(plain, 1 + i % 3, of=i)) for i in range(24)]
+    questions += [("loans", question(loans, 1, of=i)) for i in range(8)]
+    alone = [asked(http, body, name)["results"] for name, body in questions]
+    with ThreadPoolExecutor(16) as pool:
+        together = list(pool.map(lambda one: asked(http, one[1], one[0])["results"], questions))
+    assert together == alone
+
+
+def test_one_bad_row_fails_nobody_else(http: httpx.Client, plain: Explainer) -> None:
+    bodies = [question(plain, 1, of=i) for i in range(31)]
+    bad = question(plain, 1, confidence=0.999999)
+    with ThreadPoolExecutor(16) as pool:
+        statuses = list(
+            pool.map(lambda body: http.post("/v1/models/plain/explain", json=body).status_code, [bad, *bodies])
+        )
+    assert statuses == [422] + [200] * 31
+
+
+def test_a_large_question_is_cut_and_joined(http: httpx.Client, plain: Explainer) -> None:
+    whole = asked(http, question(plain, 300, include=[]))["results"]
+    direct = plain.explain(rows_like(plain.schema_, 300), target="yes", n=2, random_state=0)
+    assert sum(len(row["counterfactuals"]) for row in whole) == len(direct)
+    assert set(whole[0]["counterfactuals"][0]) == {"values"}
+
+
+def test_a_row_that_nothing_can_be_done_for_says_so(http: httpx.Client, plain: Explainer) -> None:
+    rows = question(plain, 2)
+    found = asked(http, {**rows, "frozen": ["gain"], "constraints": {"ranges": {"gain": [0, 1]}, "strict": True}})[
+        "results"
+    ]
+    assert [row["status"] for row in found] == ["none", "none"]
+    assert all(row["reason"] and row["got"] == 0 for row in found)
+
+
+def test_ids_targets_and_fresh_draws(http: httpx.Client, plain: Explainer) -> None:
+    body = question(plain, 2, target=["yes", "no"], seed=None)
+    body["rows"][0]["id"] = "A-17"
+    found = asked(http, body)
+    assert [row["id"] for row in found["results"]] == ["A-17", 1]
+    assert [row["target"] for row in found["results"]] == ["yes", "no"]
+    again = asked(http, {**body, "seed": found["settings"]["seed"]})
+    assert again["results"] == found["results"]
+    assert asked(http, body)["settings"]["seed"] != found["settings"]["seed"]
+
+
+def test_verify_tells_what_holds(http: httpx.Client, plain: Explainer) -> None:
+    body = question(plain, 1)
+    answer = asked(http, body)["results"][0]["counterfactuals"][0]
+    claim = {"rows": body["rows"], "answers": [{"row": 0, "values": answer["values"]}]}
+    assert http.post("/v1/models/plain/verify", json=claim).json()["holds"] is True
+    changed = [change["feature"] for change in answer["changes"]]
+    found = http.post("/v1/models/plain/verify", json={**claim, "frozen": changed[:1]}).json()
+    assert found["holds"] is False
+    broken = [one["constraint"] for one in found["verdicts"] if not one["holds"]]
+    assert broken == [f"frozen {changed[0]}"]
+
+
+def test_models_and_what_is_known_of_them(http: httpx.Client, plain: Explainer) -> None:
+    listed = http.get("/v1/models").json()
+    assert [model["name"] for model in listed["models"]] == ["loans", "plain"]
+    facts = http.get("/v1/models/plain")
+    assert facts.json()["classes"] == ["no", "yes"]
+    assert facts.headers["etag"] == f'"{plain.fingerprint_}"'
+    assert http.get("/v1/models/plain", headers={"If-None-Match": facts.headers["etag"]}).status_code == 304
+    assert http.get(f"/v1/models/plain@{plain.fingerprint_}").status_code == 200
+
+
+# -- the client ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["plain", "loans"])
+def test_the_client_gives_what_the_model_gives(server: Running, models: Any, name: str) -> None:
+    explainer = load(models / f"{name}.dicoflex")
+    rows = rows_like(explainer.schema_, 8, seed=3)
+    request = Request.of(target="yes", n=3, frozen=["age"], constraints={"max_changes": 3}, random_state=7)
+    direct = explainer.explain(
+        rows, target="yes", n=3, frozen=["age"], constraints={"max_changes": 3}, random_state=7
+    )  # fmt: skip
+    with Client(server.url) as client:
+        found = client.explain(name, rows, request, verify=True)
+        lines = list(client.explain_lines(name, rows, request))
+    pd.testing.assert_frame_equal(found.frame, direct.frame)
+    pd.testing.assert_frame_equal(found.queries, direct.queries)
+    pd.testing.assert_frame_equal(found.info, direct.info, check_dtype=False, check_like=True)
+    pd.testing.assert_frame_equal(found.shortfall, direct.shortfall, check_dtype=False)
+    assert found.settings == direct.settings
+    assert found.verify()["holds"].all()
+    assert sum(len(line["counterfactuals"]) for line in lines) == len(direct)
+
+
+def test_what_the_server_refuses_is_an_error(server: Running, plain: Explainer) -> None:
+    rows = rows_like(plain.schema_, 1)
+    with Client(server.url) as client:
+        with pytest.raises(ServerError, match="did you mean 'plain'") as told:
+            client.explain("plian", rows, Request(target="yes"))
+        assert (told.value.status, told.value.code) == (404, "unknown-model")
+        with pytest.raises(ServerError, match="is unknown"):
+            client.explain("plain", rows, Request(target="perhaps"))
+    with Client("http://127.0.0.1:9") as nobody, pytest.raises(ServerError, match="no answer") as told:
+        nobody.models()
+    assert told.value.code == "unreachable"
