@@ -36,6 +36,7 @@ QUICK = {
     "training": {"min_steps": 0, "epochs": 2},
     "fit_config": {"passes": 2, "rounds": 0},
     "random_state": 0,
+    "coherence": False,  # what refinement does is tested with models that took more training
     "min_count": 1,  # small tables have few rows of anything; what more does is tested by itself
 }
 

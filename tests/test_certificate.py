@@ -7,6 +7,7 @@ import pytest
 from scipy.stats import binomtest
 
 from dicoflex.certificate import SORTS, Certificate
+from dicoflex.errors import ModelFileError
 
 
 def certificate(valid: int, total: int) -> Certificate:
@@ -30,7 +31,11 @@ def test_what_is_no_certificate_is_refused() -> None:
     good = certificate(9, 10)
     again = Certificate.restore(2, good.judge, good.arrays())
     np.testing.assert_array_equal(again.counts, good.counts)
-    with pytest.raises(ValueError, match="does not fit"):
+    with pytest.raises(ModelFileError, match=r"not float64 of shape \(3, 2\)"):
         Certificate.restore(3, good.judge, good.arrays())
-    with pytest.raises(ValueError, match="is not one"):
+    with pytest.raises(ModelFileError, match="more valid answers than answers"):
         Certificate.restore(2, good.judge, good.arrays() | {"counts": good.counts[..., ::-1].copy()})
+    with pytest.raises(ModelFileError, match="is no share"):
+        Certificate.restore(2, good.judge, good.arrays() | {"margin": good.margin + 2})
+    with pytest.raises(ModelFileError, match="names no judge"):
+        Certificate.restore(2, "an oracle", good.arrays())

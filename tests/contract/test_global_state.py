@@ -19,6 +19,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from comparing import LABELS, ROWS, Quickly
 from dicoflex import DiCoFlex, load
 from dicoflex.generators import GENERATORS
+from dicoflex.learning import stand_in
 
 RECORDING = Path(__file__).parents[1] / "recording"
 
@@ -123,11 +124,16 @@ def test_fits_and_answers_leave_everything_as_it_was(name: str, quickly: Quickly
         assert str(state()) == str(before)
 
 
-def test_fits_in_threads_are_repeatable(quickly: Quickly, alone: Callable[[str], dict[str, Any]]) -> None:
+def test_fits_in_threads_are_repeatable(
+    quickly: Quickly, alone: Callable[[str], dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of two densities, each of two threads; the number of torch's threads is what it was, here and in new threads."""
     names = ["mixed", "maf"] * 4
     expected = [alone(name) for name in names]
     before = torch.get_num_threads()
+    # What `quickly` patches is patched for all threads: none sets it back while another one fits.
+    monkeypatch.setattr(stand_in, "STEPS", 60)
+    monkeypatch.setattr(stand_in, "ROUNDS", 10)
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda name: content(quickly(ROWS, LABELS, name)), names))
     assert found == expected

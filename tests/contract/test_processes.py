@@ -174,5 +174,5 @@ def test_results_can_be_pickled(quickly: Quickly) -> None:
     again = pickle.loads(pickle.dumps(cfs))
     pd.testing.assert_frame_equal(again.frame, cfs.frame)
     assert again.to_json() == cfs.to_json()
-    assert cfs.density is not None
-    np.testing.assert_array_equal(again.density(1)(rows), cfs.density(1)(rows))
+    assert cfs.origin is not None
+    np.testing.assert_array_equal(again.origin.density(1)(rows), cfs.origin.density(1)(rows))

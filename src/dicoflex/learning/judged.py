@@ -82,7 +82,7 @@ class _Judged:
             "stand_in": self.stand_in.kind,
             "stand_in_agreement": self.agreement,
         }
-        return Fitted(generator, self.stand_in, self.confidence, histories, self.held, facts, self.judge)
+        return Fitted(generator, self.stand_in, self.confidence, histories, self.held, facts=facts, judge=self.judge)
 
     def _rows(self) -> Ints:
         """The rows to learn from: those that are not held out."""
