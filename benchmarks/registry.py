@@ -22,6 +22,7 @@ from benchmarks.experiments import (
     quality,
     runtime,
     scale,
+    serving,
     sparsity,
     speed,
     teaser,
@@ -75,4 +76,5 @@ EXPERIMENTS: dict[str, Experiment] = {
     "constraints": constraints,
     "speed": speed,
     "scale": scale,
+    "serving": serving,
 }
