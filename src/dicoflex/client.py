@@ -67,7 +67,7 @@ class Client:
 
     def schema(self, name: str) -> Schema:
         """What the columns of a model's rows are; `name@fingerprint` says of which."""
-        return self._facts(name)
+        return self._facts(name)[0]
 
     def explain(self, name: str, rows: pd.DataFrame, request: Request, *, verify: bool = False) -> Counterfactuals:
         """Counterfactuals for every row, as `DiCoFlex.explain` gives them; without a seed the server takes 0.
@@ -79,7 +79,10 @@ class Client:
         found = self._json("POST", f"/v1/models/{name}/explain", json=body)
         if verify and not all(one["verified"] for row in found["results"] for one in row["counterfactuals"]):
             raise ServerError("an answer of the server does not hold what was asked", status=200, code="unverified")
-        return _result(queries, found["results"], found["settings"], found["model"]["fingerprint"], self.schema(name))
+        model = found["model"]["fingerprint"]
+        if model != self._facts(name)[1]:
+            self._facts.cache_clear()  # the model was replaced since
+        return _result(queries, found["results"], found["settings"], model, self.schema(name))
 
     def explain_lines(self, name: str, rows: pd.DataFrame, request: Request) -> Iterator[Json]:
         """The answers to many rows, one dict each, as they come; a stream that breaks off is a `ServerError`."""
@@ -101,8 +104,10 @@ class Client:
     def _conformed(self, name: str, rows: pd.DataFrame) -> pd.DataFrame:
         return _encoding(self.schema(name)).conform(rows)[0]
 
-    def _read_facts(self, name: str) -> Schema:
-        return Schema.model_validate_json(json.dumps(self.model(name)["schema"]))
+    def _read_facts(self, name: str) -> tuple[Schema, str]:
+        """The schema and the fingerprint of a model, which are asked for once."""
+        facts = self.model(name)
+        return Schema.model_validate_json(json.dumps(facts["schema"])), facts["fingerprint"]
 
     def _json(self, method: str, path: str, **more: Any) -> Json:
         try:
