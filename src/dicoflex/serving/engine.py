@@ -18,7 +18,7 @@ from dicoflex.errors import ConstraintError
 from dicoflex.model import Model
 from dicoflex.request import Request
 from dicoflex.table.schema import Schema
-from dicoflex.values import is_missing, plain
+from dicoflex.values import plain
 
 Cells = list[Any]
 Answer = dict[str, Any]
@@ -116,9 +116,6 @@ def _holding(found: Counterfactuals) -> list[bool]:
 
 def _cells(frame: pd.DataFrame) -> list[Cells]:
     """The rows of a frame as plain values, None for what is missing."""
-    columns = [_plain(frame.iloc[:, j].tolist()) for j in range(frame.shape[1])]
-    return [list(row) for row in zip(*columns, strict=True)]
-
-
-def _plain(cells: list[Any]) -> list[Any]:
-    return [None if is_missing(cell) else plain(cell) for cell in cells]
+    values = frame.to_numpy(dtype=object)
+    values[pd.isna(values)] = None
+    return [[plain(cell) for cell in row] for row in values.tolist()]
