@@ -24,6 +24,7 @@ from benchmarks.experiments import (
     quality,
     runtime,
     scale,
+    serving,
     sparsity,
     speed,
     teaser,
@@ -79,4 +80,5 @@ EXPERIMENTS: dict[str, Experiment] = {
     "speed": speed,
     "scale": scale,
     "leak": leak,
+    "serving": serving,
 }

@@ -67,7 +67,7 @@ class Client:
 
     def schema(self, name: str) -> Schema:
         """What the columns of a model's rows are; `name@fingerprint` says of which."""
-        return self._facts(name)
+        return self._facts(name)[0]
 
     def explain(self, name: str, rows: pd.DataFrame, request: Request, *, verify: bool = False) -> Counterfactuals:
         """Counterfactuals for every row, as `DiCoFlex.explain` gives them; without a seed the server takes 0.
@@ -75,16 +75,19 @@ class Client:
         verify: let the server check every answer again; one that does not hold is a `ServerError`.
         """
         queries = self._conformed(name, rows)
-        body = {"rows": [{"values": own} for own in _values(queries)], **_settings(request), "verify": verify}
+        body = {"rows": _rows(queries, request), **_settings(request), "verify": verify}
         found = self._json("POST", f"/v1/models/{name}/explain", json=body)
         if verify and not all(one["verified"] for row in found["results"] for one in row["counterfactuals"]):
             raise ServerError("an answer of the server does not hold what was asked", status=200, code="unverified")
-        return _result(queries, found["results"], found["settings"], found["model"]["fingerprint"], self.schema(name))
+        model = found["model"]["fingerprint"]
+        if model != self._facts(name)[1]:
+            self._facts.cache_clear()  # the model was replaced since
+        return _result(queries, found["results"], found["settings"], model, self.schema(name))
 
     def explain_lines(self, name: str, rows: pd.DataFrame, request: Request) -> Iterator[Json]:
         """The answers to many rows, one dict each, as they come; a stream that breaks off is a `ServerError`."""
         queries = self._conformed(name, rows)
-        lines = [_settings(request), *({"id": i, "values": own} for i, own in enumerate(_values(queries)))]
+        lines = [_settings(request), *_rows(queries, request)]
         body = "\n".join(map(json.dumps, lines)).encode()
         headers = {"Content-Type": "application/jsonl"}
         with self._http.stream("POST", f"/v1/models/{name}/explain-lines", content=body, headers=headers) as answer:
@@ -101,8 +104,10 @@ class Client:
     def _conformed(self, name: str, rows: pd.DataFrame) -> pd.DataFrame:
         return _encoding(self.schema(name)).conform(rows)[0]
 
-    def _read_facts(self, name: str) -> Schema:
-        return Schema.model_validate_json(json.dumps(self.model(name)["schema"]))
+    def _read_facts(self, name: str) -> tuple[Schema, str]:
+        """The schema and the fingerprint of a model, which are asked for once."""
+        facts = self.model(name)
+        return Schema.model_validate_json(json.dumps(facts["schema"])), facts["fingerprint"]
 
     def _json(self, method: str, path: str, **more: Any) -> Json:
         try:
@@ -124,8 +129,19 @@ def _error(answer: httpx.Response) -> ServerError:
 
 
 def _settings(request: Request) -> Json:
-    found: Json = request.model_dump(mode="json", exclude_defaults=True)
+    """All of a request but what belongs to single rows."""
+    own: set[str] = {"target"} if isinstance(request.target, tuple) else set()
+    found: Json = request.model_dump(mode="json", exclude_defaults=True, exclude=own)
     return found
+
+
+def _rows(queries: pd.DataFrame, request: Request) -> list[Json]:
+    """Rows as they are sent, each with its target where they have several."""
+    rows: list[Json] = [{"id": i, "values": own} for i, own in enumerate(_values(queries))]
+    if isinstance(request.target, tuple):
+        for row, target in zip(rows, request.targets(len(rows)), strict=True):
+            row["target"] = target
+    return rows
 
 
 def _encoding(schema: Schema) -> Encoding:

@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks import cells, command
 from benchmarks.cells import Result
-from benchmarks.experiments import scale, speed
+from benchmarks.experiments import scale, serving, speed
 from benchmarks.experiments.speed.ground import Amount
 from benchmarks.registry import EXPERIMENTS
 from dicoflex.learning import stand_in
@@ -30,6 +30,7 @@ LESS: list[tuple[Any, str, Any]] = [
     (speed.startup, "fresh", lambda _command: lambda _turn: 1),
     (speed.throughput, "apart", lambda function, *given: function(*given)),
     (scale.measuring, "apart", lambda function, *given: function(*given)),
+    (serving.measuring, "PARTS", {name: serving.measuring.PARTS[name] for name in ("equal", "hostile")}),
     (command, "DPI", 30),
 ]
 

@@ -108,6 +108,11 @@ def test_the_command_line_says_what_to_install(tmp_path: Path) -> None:
     assert ran.stderr.strip().endswith(REMEDY)
 
 
+def test_serving_needs_none_of_them() -> None:
+    ran = run(WITHOUT + "import dicoflex.serving.app, dicoflex.client, dicoflex.warming, dicoflex.cli")
+    assert ran.returncode == 0, ran.stderr
+
+
 def test_pictures_without_matplotlib_say_what_to_install() -> None:
     ran = run(WITHOUT + "from dicoflex.views.canvas import new_figure; new_figure(1, 1)")
     assert 'to draw pictures, the package matplotlib is needed: pip install "dicoflex[plots]"' in ran.stderr

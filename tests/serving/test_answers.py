@@ -79,8 +79,9 @@ def test_a_row_that_nothing_can_be_done_for_says_so(http: httpx.Client, plain: E
 
 
 def test_ids_targets_and_fresh_draws(http: httpx.Client, plain: Explainer) -> None:
-    body = question(plain, 2, target=["yes", "no"], seed=None)
+    body = question(plain, 2, seed=None)
     body["rows"][0]["id"] = "A-17"
+    body["rows"][1]["target"] = "no"
     found = asked(http, body)
     assert [row["id"] for row in found["results"]] == ["A-17", 1]
     assert [row["target"] for row in found["results"]] == ["yes", "no"]
@@ -132,6 +133,28 @@ def test_the_client_gives_what_the_model_gives(server: Running, models: Any, nam
     assert found.settings == direct.settings
     assert found.verify()["holds"].all()
     assert sum(len(line["counterfactuals"]) for line in lines) == len(direct)
+
+
+def test_rows_of_several_targets(server: Running, plain: Explainer) -> None:
+    rows = rows_like(plain.schema_, 3)
+    targets = ["yes", "no", "yes"]
+    direct = plain.explain(rows, target=targets, n=1, random_state=0)
+    with Client(server.url) as client:
+        found = client.explain("plain", rows, Request.of(target=targets, n=1, random_state=0))
+    pd.testing.assert_frame_equal(found.frame, direct.frame)
+    assert found.targets == targets
+
+
+def test_the_other_of_two_classes(http: httpx.Client, plain: Explainer) -> None:
+    body = question(plain, 12, n=1, include=[])
+    del body["target"]
+    free = asked(http, body)["results"]
+    rows = rows_like(plain.schema_, 12)
+    direct = plain.explain(rows, n=1, random_state=0)
+    assert [row["target"] for row in free] == list(direct.targets)
+    assert len(set(direct.targets)) == 2
+    body["rows"][0]["target"] = free[0]["target"]
+    assert asked(http, body)["results"] == free
 
 
 def test_what_the_server_refuses_is_an_error(server: Running, plain: Explainer) -> None:

@@ -100,13 +100,7 @@ def _post(summary: str, media: str, schema: Json, example: Any, answer: Json | N
     body = {"required": True, "content": {media: {"schema": schema, "example": example}}}
     sent = {media: {"schema": {"type": "string"} if answer is None else answer}}
     found = {"200": {"description": "Answered.", "content": sent}}
-    timeout = {"name": "X-Timeout", "in": "header", "schema": {"type": "number", "exclusiveMinimum": 0}}
-    return {
-        "post": {
-            "summary": summary, "parameters": [timeout], "requestBody": body,
-            "responses": {**found, **_problems(ASKING)},
-        }
-    }  # fmt: skip
+    return {"post": {"summary": summary, "requestBody": body, "responses": {**found, **_problems(ASKING)}}}
 
 
 def _problems(statuses: tuple[int, ...]) -> Json:

@@ -18,7 +18,7 @@ from dicoflex.errors import ConstraintError
 from dicoflex.model import Model
 from dicoflex.request import Request
 from dicoflex.table.schema import Schema
-from dicoflex.values import is_missing, plain
+from dicoflex.values import plain
 
 Cells = list[Any]
 Answer = dict[str, Any]
@@ -35,13 +35,15 @@ class Answered:
 def answer(model: Model, rows: Sequence[Cells], request: Request, *, verify: bool = False) -> Answered:
     """Answers to rows of cells in the order of the model's features; a row without an answer says why.
 
-    verify: check every answer again, from its values.
+    request: its target is a label per row, and None among them the other of two. verify: check every answer again,
+    from its values.
     """
     frame = _frame(model.schema, rows)
+    aimed = request.model_copy(update={"target": _targets(model, frame, request.targets(len(rows)))})
     try:
-        found = explain(model, frame, request)
+        found = explain(model, frame, aimed)
     except ConstraintError:
-        return _hopeless(model, frame, request)
+        return _hopeless(model, frame, aimed)
     return Answered(_answers(found, verify=verify), found.request.model_dump(mode="json"))
 
 
@@ -56,6 +58,14 @@ def verdicts(
     found = check_again(queries, frame, list(places), bound, model.schema)
     lines = zip(found["cf"].tolist(), found["constraint"].tolist(), found["holds"].tolist(), strict=True)
     return [{"answer": i, "constraint": constraint, "holds": holds} for i, constraint, holds in lines]
+
+
+def _targets(model: Model, frame: pd.DataFrame, asked: list[Any]) -> tuple[Any, ...]:
+    """The label that each row asks for; where it is the other of two, the one that the stand-in does not give it."""
+    if None not in asked:
+        return tuple(asked)
+    now = model.stand_in.probabilities(model.encoding.encode(frame)).argmax(axis=1)
+    return tuple(model.labels[1 - i] if label is None else label for label, i in zip(asked, now, strict=True))
 
 
 def _frame(schema: Schema, rows: Sequence[Cells]) -> pd.DataFrame:
@@ -106,9 +116,6 @@ def _holding(found: Counterfactuals) -> list[bool]:
 
 def _cells(frame: pd.DataFrame) -> list[Cells]:
     """The rows of a frame as plain values, None for what is missing."""
-    columns = [_plain(frame.iloc[:, j].tolist()) for j in range(frame.shape[1])]
-    return [list(row) for row in zip(*columns, strict=True)]
-
-
-def _plain(cells: list[Any]) -> list[Any]:
-    return [None if is_missing(cell) else plain(cell) for cell in cells]
+    values = frame.to_numpy(dtype=object)
+    values[pd.isna(values)] = None
+    return [[plain(cell) for cell in row] for row in values.tolist()]

@@ -38,7 +38,7 @@ class Job:
     model: Model
     request: Request
     cells: list[Cells]
-    targets: list[Any] | None
+    targets: list[Any]
     verify: bool
     key: tuple[str, bytes]
     done: asyncio.Future[Answered]
@@ -70,8 +70,7 @@ class _Slice:
 
     @property
     def request(self) -> Request:
-        targets = self.job.targets
-        return _aimed(self.job.request, None if targets is None else targets[self.low : self.high])
+        return _aimed(self.job.request, self.job.targets[self.low : self.high])
 
 
 class Gatherer:
@@ -161,7 +160,7 @@ def _answer(slices: list[_Slice]) -> list[Answered | Exception]:
     if len(slices) == 1:
         return [_alone(slices[0])]
     first = slices[0].job
-    targets = None if first.targets is None else [t for part in slices for t in part.request.target]  # type: ignore
+    targets = [target for part in slices for target in part.job.targets[part.low : part.high]]
     try:
         cells = [row for part in slices for row in part.cells]
         found = answer(first.model, cells, _aimed(first.request, targets), verify=first.verify)
@@ -182,5 +181,5 @@ def _alone(part: _Slice) -> Answered | Exception:
         return error
 
 
-def _aimed(request: Request, targets: list[Any] | None) -> Request:
-    return request.model_copy(update={"target": None if targets is None else tuple(targets)})
+def _aimed(request: Request, targets: list[Any]) -> Request:
+    return request.model_copy(update={"target": tuple(targets)})

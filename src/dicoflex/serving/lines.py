@@ -56,11 +56,8 @@ class Stream:
         if count > state.settings.max_lines + 1:
             raise Problem("too-large", f"more than {state.settings.max_lines} lines; send them in several requests")
         wish = seeded(read_wish(settings, state.settings))
-        if isinstance(wish.target, tuple):
-            raise Problem(
-                "invalid-request", "target must be one label here; rows of others go in a request of their own"
-            )
-        targets_of(wish, served.model, 1)
+        if wish.target is not None:
+            targets_of(wish, served.model, [None])
         return cls(body, len(first) + 1, settings=settings, wish=wish, state=state, served=served, seconds=seconds)
 
     async def lines(self, request: Request) -> AsyncIterator[bytes]:
@@ -104,11 +101,13 @@ class Stream:
         good: list[tuple[int, Rows]] = []
         for number, line in chunk:
             try:
-                good.append((number, self.served.reader.read([load_json(line)], first=number, where="/lines")))
+                rows = self.served.reader.read([load_json(line)], first=number, where="/lines")
+                targets_of(self.wish, self.served.model, rows.targets)
+                good.append((number, rows))
             except Problem as problem:
                 told[number] = {"line": number, "problem": orjson.loads(problem.body(request.state.request_id))}
         if good:
-            rows = Rows([r.cells[0] for _, r in good], [r.ids[0] for _, r in good], [r.sent[0] for _, r in good])
+            rows = _joined([rows for _, rows in good])
             results = results_of(rows.ids, (await self._ask(rows)).rows, self.wish)
             counted(request, self.served, results, self.wish.n)
             told |= dict(zip((number for number, _ in good), results, strict=True))
@@ -120,11 +119,8 @@ class Stream:
     async def _ask(self, rows: Rows) -> Answered:
         gatherer = self.state.gatherer
         assert gatherer is not None
-        targets = targets_of(self.wish, self.served.model, 1)
-        job = job_of(
-            Question(rows, None if targets is None else targets * len(rows.cells), self.wish, self.settings),
-            self.served.model,
-        )
+        targets = targets_of(self.wish, self.served.model, rows.targets)
+        job = job_of(Question(rows, targets, self.wish, self.settings), self.served.model)
         while len(gatherer.waiting) >= gatherer.most_waiting:
             await asyncio.sleep(PATIENCE)
         gatherer.submit(job)
@@ -149,6 +145,15 @@ class Stream:
             "statuses": self.found,
         }
         return await self.state.audit.append(entry)
+
+
+def _joined(parts: list[Rows]) -> Rows:
+    return Rows(
+        cells=[one for part in parts for one in part.cells],
+        ids=[one for part in parts for one in part.ids],
+        targets=[one for part in parts for one in part.targets],
+        sent=[one for part in parts for one in part.sent],
+    )
 
 
 def _line(value: dict[str, Any]) -> bytes:

@@ -6,10 +6,10 @@ __all__ = ["Question", "Wish", "load_json", "read_question", "read_wish", "seede
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import orjson
-from pydantic import ConfigDict, Field
+from pydantic import BeforeValidator, ConfigDict, Field
 
 from dicoflex.errors import ConstraintError, named
 from dicoflex.model import Model
@@ -23,6 +23,14 @@ PARTS: tuple[Part, ...] = ("changes", "scores")
 KEPT_WISHES = 256
 
 
+def _whole(given: Any) -> Any:
+    """A number as JSON has whole ones: 10.0 is 10."""
+    return int(given) if isinstance(given, float) and given.is_integer() else given
+
+
+Whole = BeforeValidator(_whole)
+
+
 class Wish(Request):
     """All of a question but its rows: a `Request`, and what is told of the answers.
 
@@ -32,7 +40,8 @@ class Wish(Request):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    seed: int | None = Field(default=0, ge=0, lt=2**63)
+    n: Annotated[int, Whole] = Field(default=10, ge=1)
+    seed: Annotated[int | None, Whole] = Field(default=0, ge=0, lt=2**63)
     verify: bool = False
     include: tuple[Part, ...] = PARTS
 
@@ -42,7 +51,7 @@ class Question:
     """Rows, the label asked for by each (None: the other of two), what else is asked, and its settings as sent."""
 
     rows: Rows
-    targets: list[Any] | None
+    targets: list[Any]
     wish: Wish
     settings: dict[str, Any]
 
@@ -50,7 +59,7 @@ class Question:
     def key(self) -> bytes:
         """The same bytes for questions that can be answered together."""
         own = {name: value for name, value in self.settings.items() if name not in ("target", "include")}
-        return orjson.dumps([own, self.wish.seed, self.targets is None], option=orjson.OPT_SORT_KEYS)
+        return orjson.dumps([own, self.wish.seed], option=orjson.OPT_SORT_KEYS)
 
     @property
     def request(self) -> Request:
@@ -83,7 +92,8 @@ def read_question(body: bytes, model: Model, reader: RowReader, bounds: Settings
     if len(sent) * wish.n > bounds.max_answers:
         text = f"{len(sent)} rows with n = {wish.n} ask for more than {bounds.max_answers} answers; ask for fewer"
         raise Problem("too-large", text)
-    return Question(reader.read(sent), targets_of(wish, model, len(sent)), seeded(wish), given)
+    rows = reader.read(sent)
+    return Question(rows, targets_of(wish, model, rows.targets), seeded(wish), given)
 
 
 def read_wish(given: dict[str, Any], bounds: Settings) -> Wish:
@@ -110,18 +120,19 @@ def seeded(wish: Wish) -> Wish:
     return wish.model_copy(update={"seed": drawn})
 
 
-def targets_of(wish: Wish, model: Model, n_rows: int) -> list[Any] | None:
-    """The label that each row asks for."""
-    if wish.target is None:
-        if len(model.labels) != 2:
-            text = f"target is needed with {len(model.labels)} classes; choose from {model.labels[:20]}"
-            raise Problem("invalid-request", text, errors=[("/target", "is needed")])
-        return None
-    wanted = list(wish.target) if isinstance(wish.target, tuple) else [wish.target] * n_rows
-    if len(wanted) != n_rows:
-        raise Problem("invalid-request", f"target has {len(wanted)} labels for {n_rows} rows; give one, or one per row")
-    known = {as_json_has_it(label): label for label in model.labels}
-    for label in wanted:
-        if as_json_has_it(label) not in known:
-            raise Problem("invalid-request", named("target", label, model.labels), errors=[("/target", "is unknown")])
-    return [known[as_json_has_it(label)] for label in wanted]
+def targets_of(wish: Wish, model: Model, own: list[Any]) -> list[Any]:
+    """The label that each row asks for: its own, or that of all; None is the other of two."""
+    if isinstance(wish.target, tuple):
+        raise Problem("invalid-request", "target is one label; a row that asks for another has a target of its own")
+    known: dict[Any, Any] = {as_json_has_it(label): label for label in model.labels}
+    if len(known) == 2:
+        known[as_json_has_it(None)] = None
+    found = []
+    for label in (wish.target if target is None else target for target in own):
+        typed = as_json_has_it(label)
+        if typed not in known:
+            text = f"target is needed with {len(known)} classes; choose from {model.labels[:20]}"
+            text = text if label is None else named("target", label, model.labels)
+            raise Problem("invalid-request", text, errors=[("/target", "is needed" if label is None else "is unknown")])
+        found.append(known[typed])
+    return found

@@ -67,8 +67,8 @@ def _again(record: Record, known: dict[str, Model], rows_by_digest: dict[str, An
 def _results(model: Model, sent: list[Any], settings: dict[str, Any]) -> list[dict[str, Any]]:
     wish = Wish.model_validate_json(orjson.dumps(settings))
     rows = RowReader(model.schema).read(sent)
-    targets = targets_of(wish, model, len(sent))
-    request = wish.model_copy(update={"target": None if targets is None else tuple(targets)})
+    targets = targets_of(wish, model, rows.targets)
+    request = wish.model_copy(update={"target": tuple(targets)})
     return results_of(rows.ids, answer(model, rows.cells, request, verify=wish.verify).rows, wish)
 
 

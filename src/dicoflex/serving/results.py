@@ -43,7 +43,7 @@ def _told(row: Result, left_out: list[str]) -> Result:
 
 def settings_of(wish: Wish, bound: dict[str, Any]) -> dict[str, Any]:
     """The settings that bound the answers: as asked, with the constraints that always bind and the exponent taken."""
-    return {**bound, "target": wish.model_dump(mode="json")["target"], "seed": wish.seed}
+    return {**bound, "target": wish.target, "seed": wish.seed}
 
 
 def statuses(results: Sequence[Result]) -> dict[str, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["LONGEST_ID", "Id", "RowReader", "Rows", "as_json_has_it", "refuse"]
+__all__ = ["GREATEST_ID", "LONGEST_ID", "Id", "RowReader", "Rows", "as_json_has_it", "refuse"]
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,14 +17,17 @@ from dicoflex.table.schema import Schema
 Id = str | int
 Errors = list[tuple[str, str]]
 LONGEST_ID = 200
+GREATEST_ID = 2**53 - 1
+PARTS = ("id", "values", "target")
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows as the engine takes them, what each is called, and what was sent of them."""
+    """Rows as the engine takes them, what each is called, the label that each asks for, and what was sent of them."""
 
     cells: list[Cells]
     ids: list[Id]
+    targets: list[Any]
     sent: list[Any]
 
 
@@ -72,20 +75,21 @@ class RowReader:
         self.names = {column.name for column in self.columns}
 
     def read(self, sent: list[Any], *, first: int = 0, where: str = "/rows") -> Rows:
-        """Rows as sent, `{"id": …, "values": {…}}` each; what does not fit is told with its place.
+        """Rows as sent, `{"id": …, "values": {…}, "target": …}` each; what does not fit is told with its place.
 
         first: the number of the first of them, where they are a part of more.
         """
         errors: Errors = []
-        cells, ids = [], []
+        cells, ids, targets = [], [], []
         for i, row in enumerate(sent, start=first):
-            values, name = _parts(row, i, f"{where}/{i}", errors)
+            values, name, target = _parts(row, i, f"{where}/{i}", errors)
             ids.append(name)
+            targets.append(target)
             cells.append(self.cells(values, f"{where}/{i}/values", errors))
             if len(errors) >= MOST_ERRORS:
                 break
         refuse(errors)
-        return Rows(cells, ids, sent)
+        return Rows(cells, ids, targets, sent)
 
     def cells(self, values: Mapping[str, Any], where: str, errors: Errors) -> Cells:
         """A row's values in the order of the features; an absent one is an error, null is a missing value."""
@@ -110,17 +114,28 @@ def refuse(errors: Errors) -> None:
         raise Problem("invalid-rows", f"{errors[0][0]}: {errors[0][1]}", errors=errors)
 
 
-def _parts(row: Any, i: int, where: str, errors: Errors) -> tuple[Any, Id]:
+def _parts(row: Any, i: int, where: str, errors: Errors) -> tuple[Any, Id, Any]:
+    """The values of a row, what it is called, and the label that it asks for, None where it names none."""
     if not isinstance(row, dict) or not isinstance(row.get("values"), dict):
         errors.append((where, 'is no object with "values"'))
-        return {}, i
-    name = row.get("id", i)
-    if type(name) not in (str, int) or len(str(name)) > LONGEST_ID:
+        return {}, i, None
+    other = next((key for key in row if key not in PARTS), None)
+    if other is not None:
+        errors.append((f"{where}/{other}", "is unknown; a row has an id, values and perhaps a target"))
+    target = row.get("target")
+    if target is None and "target" in row:
+        errors.append((f"{where}/target", "is null; leave it out for the target of all rows"))
+    return row["values"], _id(row.get("id", i), where, errors), target
+
+
+def _id(given: Any, where: str, errors: Errors) -> Id:
+    whole = int(given) if isinstance(given, float) and given.is_integer() else given
+    if type(whole) is int and abs(whole) <= GREATEST_ID:
+        return whole
+    if type(whole) is not str or len(whole) > LONGEST_ID:
         errors.append((f"{where}/id", "is no short text or whole number"))
-    if len(row) > 1 + ("id" in row):
-        other = next(key for key in row if key not in ("id", "values"))
-        errors.append((f"{where}/{other}", "is unknown; a row has an id and values"))
-    return row["values"], name
+        return 0
+    return whole
 
 
 def as_json_has_it(value: Any) -> tuple[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 from dicoflex.constraints.reading import MOST_RULES
 from dicoflex.model import Model
 from dicoflex.serving.questions import Wish
-from dicoflex.serving.rows import LONGEST_ID
+from dicoflex.serving.rows import GREATEST_ID, LONGEST_ID
 from dicoflex.serving.settings import Settings
 from dicoflex.table.feature import MAX_NUMBER, Feature
 
@@ -49,10 +49,15 @@ def row_schema(model: Model) -> dict[str, Any]:
     """The JSON Schema of one row."""
     values = {str(feature.name): _values(feature) for feature in model.schema.features}
     own = {"type": "object", "properties": values, "required": list(values), "additionalProperties": False}
-    name = {"anyOf": [{"type": "string", "maxLength": LONGEST_ID}, {"type": "integer"}]}
+    number = {"type": "integer", "minimum": -GREATEST_ID, "maximum": GREATEST_ID}
+    name = {"anyOf": [{"type": "string", "maxLength": LONGEST_ID}, number]}
     return {
         "type": "object",
-        "properties": {"id": {**name, "description": "What the row is called in the answer."}, "values": own},
+        "properties": {
+            "id": {**name, "description": "What the row is called in the answer."},
+            "values": own,
+            "target": {"enum": model.labels, "description": "The label asked for, where it is not that of all rows."},
+        },
         "required": ["values"],
         "additionalProperties": False,
     }
@@ -61,14 +66,12 @@ def row_schema(model: Model) -> dict[str, Any]:
 def wish_schema(model: Model, bounds: Settings) -> dict[str, Any]:
     """The JSON Schema of all of a question but its rows."""
     names = [str(name) for name in model.schema.names]
-    label = {"enum": model.labels}
-    one_each = {"type": "array", "items": label, "minItems": 1, "maxItems": bounds.max_rows}
     told = Wish.model_json_schema()["properties"]
     own: dict[str, Any] = {
-        "target": {"anyOf": [label, one_each, *([{"type": "null"}] if len(model.labels) == 2 else [])]},
+        "target": {"enum": [*model.labels, *([None] if len(model.labels) == 2 else [])]},
         "n": {"type": "integer", "minimum": 1, "maximum": bounds.max_n, "default": 10},
         "p": _or_null({"type": "number", "minimum": min(model.exponents), "maximum": max(model.exponents)}),
-        "frozen": {"type": "array", "items": {"enum": names}, "maxItems": MOST_ENTRIES},
+        "frozen": _some(names, len(names) - 1),
         "constraints": _constraints(model),
         "confidence": _confidence(model),
         "novel": {"type": "boolean"} if _knows_rows(model) else {"const": False},
@@ -103,20 +106,18 @@ def _knows_rows(model: Model) -> bool:
 def _constraints(model: Model) -> dict[str, Any]:
     """What may be constrained in a model; the words are those of `Constraints`."""
     features = model.schema.features
-    some = {"type": "array", "items": {"enum": [str(f.name) for f in features]}, "maxItems": MOST_ENTRIES}
+    some = _some([str(f.name) for f in features])
     numbers = [f for f in features if f.is_number]
     picked = [f for f in features if not f.is_number]
-    ordered = {"enum": [str(f.name) for f in features if f.is_number or f.kind.value == "ordinal"]}
-    directed = {"type": "array", "items": ordered, "maxItems": MOST_ENTRIES} if ordered["enum"] else {"maxItems": 0}
-    lists = {str(f.name): _levels(f) for f in picked}
+    directed = _some([str(f.name) for f in features if f.is_number or f.kind.value == "ordinal"])
     properties: dict[str, Any] = {
         "frozen": some,
         "ranges": _object({str(f.name): RANGE for f in numbers}),
         "increase": directed,
         "decrease": directed,
-        "allowed": _object(lists),
-        "forbidden": _object(lists),
-        "transitions": _object({str(f.name): {"type": "object"} for f in picked}),
+        "allowed": _object({str(f.name): {**_some(_levels(f)), "minItems": 1} for f in picked}),
+        "forbidden": _object({str(f.name): {**_some(_levels(f), len(_levels(f)) - 1), "minItems": 1} for f in picked}),
+        "transitions": _object({str(f.name): _ways(f) for f in picked}),
         "max_changes": _or_null({"type": "integer", "minimum": 1, "maximum": len(features)}),
         "rules": {"type": "array", "items": {"type": "string", "maxLength": 2000}, "maxItems": MOST_RULES},
         "steps": _object({str(f.name): {"type": "number", "exclusiveMinimum": 0} for f in numbers}),
@@ -128,15 +129,39 @@ def _constraints(model: Model) -> dict[str, Any]:
     return _object(properties)
 
 
+NUMBER, NULL = {"type": "number"}, {"type": "null"}
+PAIR = {
+    "anyOf": [
+        {"type": "array", "prefixItems": ends, "minItems": 2, "maxItems": 2}
+        for ends in ([NUMBER, NUMBER], [NUMBER, NULL], [NULL, NUMBER])
+    ]
+}
+ONE_RANGE: list[dict[str, Any]] = [
+    PAIR,
+    *(
+        {"type": "object", "properties": {kind: PAIR}, "required": [kind], "additionalProperties": False}
+        for kind in ("relative", "delta")
+    ),
+]
 RANGE = {
-    "description": "Least and greatest value, an object with relative or difference limits, or a list of such.",
-    "type": ["array", "object"],
+    "description": "Least and greatest value, limits relative to the row's or of the difference, or several of these.",
+    "anyOf": [*ONE_RANGE, {"type": "array", "items": {"anyOf": ONE_RANGE}, "minItems": 1, "maxItems": MOST_ENTRIES}],
 }
 
 
-def _levels(feature: Feature) -> dict[str, Any]:
-    known = [*feature.levels, *([None] if feature.missing else [])]
-    return {"type": "array", "items": {"enum": known}, "minItems": 1, "maxItems": len(known)}
+def _levels(feature: Feature) -> list[Any]:
+    return [*feature.levels, *([None] if feature.missing else [])]
+
+
+def _ways(feature: Feature) -> dict[str, Any]:
+    """For some levels, those that they may go to."""
+    return {**_object({str(level): _some(_levels(feature)) for level in feature.levels}), "minProperties": 1}
+
+
+def _some(known: list[Any], most: int | None = None) -> dict[str, Any]:
+    """A list of different ones of what is known."""
+    longest = min(MOST_ENTRIES, len(known)) if most is None else max(0, most)
+    return {"type": "array", "items": {"enum": known} if known else {}, "maxItems": longest, "uniqueItems": True}
 
 
 def _object(properties: dict[str, Any]) -> dict[str, Any]:
