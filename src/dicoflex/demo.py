@@ -21,6 +21,7 @@ from rich.text import Text
 
 from dicoflex import datasets
 from dicoflex.answers.counterfactuals import Counterfactuals
+from dicoflex.constraints import Constraints
 from dicoflex.datasets import Dataset
 from dicoflex.errors import UserError
 from dicoflex.estimator import DiCoFlex
@@ -37,6 +38,9 @@ TYPICAL = 0.3
 PROFILES = ((0, 32, "Female"), (33, 47, "Male"), (48, 200, "Female"))
 
 
+ANYTHING = Constraints(override=["frozen", "increase", "transitions"])
+
+
 @dataclass(frozen=True)
 class Way:
     """One way of asking: its name, what it means, and the conditions given to `explain`."""
@@ -47,9 +51,9 @@ class Way:
 
 
 WAYS = (
-    Way("anything may change", "close in every feature (p = 2)"),
-    Way("few changes", "as few features as possible (p = 0.01)", {"p": 0.01}),
-    Way("age, race, sex frozen", "what a person can't change stays", {"frozen": ["age", "race", "sex"]}),
+    Way("what a person can do", "race, sex and country stay; age and education don't fall; nobody unmarries"),
+    Way("few changes", "the same, with as few features as possible (p = 0.01)", {"p": 0.01}),
+    Way("anything may change", "close in every feature (p = 2)", {"constraints": ANYTHING}),
 )
 
 
@@ -146,7 +150,8 @@ def _fit(adult: Dataset, black_box: Any, screen: Console, *, seconds: float, see
         highlight=False,
     )
     started = time.perf_counter()
-    explainer = DiCoFlex(schema=adult.schema, max_seconds=seconds, random_state=seed)
+    schema = adult.schema.with_constraints(adult.preset)
+    explainer = DiCoFlex(schema=schema, max_seconds=seconds, random_state=seed)
     explainer.fit(adult.X_train, black_box.predict(adult.X_train), predict_proba=black_box.predict_proba)
     screen.print(f"   Done in {time.perf_counter() - started:.0f} s.", highlight=False)
     return explainer
@@ -296,7 +301,7 @@ def _close(out: Path, adult: Dataset, screen: Console) -> None:
     model, people = (shlex.quote(str(out / name)) for name in (MODEL, PEOPLE))
     commands = (
         f"dicoflex explain {model} {people} --id person --target {shlex.quote(str(adult.positive))} "
-        "--n 5 --p 0.01 --freeze age,race,sex",
+        "--n 5 --p 0.01 --freeze occupation",
         f"dicoflex inspect {model}",
         "dicoflex fit your.csv --label prediction --out your.dicoflex",
     )
@@ -306,7 +311,7 @@ def _close(out: Path, adult: Dataset, screen: Console) -> None:
 
 LEAD = (
     "A neural network thinks that none of three people of the 1994 US census earns more than $50,000 a year. Each is "
-    "explained in three ways: anything may change (close in every feature); few changes (as few features as "
-    "possible); age, race, sex frozen. Whether an answer is accepted, and how sure, is the network's own judgement, "
-    "asked for afterwards."
+    "explained in three ways: what a person can do (race, sex and country stay, age and education don't fall); the same "
+    "with few changes; anything may change. Whether an answer is accepted, and how sure, is the network's own "
+    "judgement, asked for afterwards."
 )

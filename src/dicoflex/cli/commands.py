@@ -15,7 +15,16 @@ from rich.console import Console
 
 from dicoflex.cli.auditing import say_reveals
 from dicoflex.cli.constraint_flags import Flags, constraints, matches
-from dicoflex.cli.messages import counted, note, say_fitted, say_header, say_schema, say_shortfall, say_verdicts
+from dicoflex.cli.messages import (
+    counted,
+    note,
+    say_fitted,
+    say_header,
+    say_schema,
+    say_shortfall,
+    say_suggested,
+    say_verdicts,
+)
 from dicoflex.cli.options import Drop, ModelFile, Rows, Seed, spread
 from dicoflex.cli.row_keys import made_key, read_key_file
 from dicoflex.cli.tables import TableFlags, query_rows, sampled_rows, training_rows, written_rows
@@ -90,6 +99,7 @@ def schema(
         check_folder(out)
     frame, described = training_rows(data, table, label=label)
     say_schema(described, Console())
+    say_suggested(described, Console())
     if out is not None:
         write_text(out, described.to_json() + "\n")
         note(f"{counted(len(frame), 'row')} described; wrote {out}: edit it, then dicoflex fit ... --schema {out}")
@@ -109,9 +119,13 @@ def fit(
     generator: Annotated[str, typer.Option(help="Density to learn: mixed, maf, nice, realnvp or kde.")] = "mixed",
     paper: Annotated[bool, typer.Option("--paper", help="The paper's model and settings, instead.")] = False,
     coherence: Annotated[
-        bool,
-        typer.Option("--coherence", help="Also learn what goes together, so that answers are refined."),
-    ] = False,
+        bool | None,
+        typer.Option(
+            "--coherence/--no-coherence",
+            help="Learn what goes together, so that answers are refined; by default, except for the paper's.",
+            show_default=False,
+        ),
+    ] = None,
     max_seconds: Annotated[float | None, typer.Option(help="Training time at most.", show_default=False)] = None,
     remember_rows: Annotated[
         Path | None,

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-__all__ = ["counted", "note", "print_table", "say_fitted", "say_header", "say_schema", "say_shortfall", "say_verdicts"]
+__all__ = [
+    "counted",
+    "note",
+    "print_table",
+    "say_fitted",
+    "say_header",
+    "say_schema",
+    "say_shortfall",
+    "say_suggested",
+    "say_verdicts",
+]
 
 import json
 import shlex
@@ -132,6 +142,19 @@ def say_schema(described: Schema, console: Console) -> None:
     table = print_table("constraint of every call", "to lift it")
     for one in described.constraints.one_by_one():
         table.add_row(Text(printable(one.text)), Text(printable(f"--override {shlex.quote(one.entry)}")))
+    console.print()
+    console.print(table)
+
+
+def say_suggested(described: Schema, console: Console) -> None:
+    """What the names of the features suggest and no constraint says yet."""
+    stated = {one.entry for one in described.constraints.one_by_one()}
+    left = [one for one in described.suggested().one_by_one() if one.entry not in stated]
+    if not left:
+        return
+    table = print_table("suggested by its name, taken with --suggest")
+    for one in left:
+        table.add_row(Text(printable(one.text)))
     console.print()
     console.print(table)
 

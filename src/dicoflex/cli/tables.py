@@ -46,6 +46,10 @@ class TableFlags:
             show_default=False,
         ),
     ] = None
+    suggest: Annotated[
+        bool,
+        typer.Option("--suggest", help="Take the constraints that the columns' names suggest, which 'schema' shows."),
+    ] = False
     min_count: Annotated[
         int,
         typer.Option(
@@ -69,8 +73,8 @@ def training_rows(
     from dicoflex.constraints import Constraints
     from dicoflex.table.schema import Schema
 
-    if schema_file is not None and (flags.kind or flags.order):
-        raise SettingError("--schema goes without --kind and --order: say all of it in the schema file")
+    if schema_file is not None and (flags.kind or flags.order or flags.suggest):
+        raise SettingError("--schema goes without --kind, --order and --suggest: say all of it in the schema file")
     given = None if schema_file is None else Schema.from_json(schema_file)
     wanted = Constraints() if flags.presets is None else Constraints.load(flags.presets)
     kinds, orders = _assigned(flags.kind, "--kind"), _assigned(flags.order, "--order")
@@ -84,7 +88,7 @@ def training_rows(
         return rows, given.with_constraints(given.constraints.merge(wanted))
     levels = {c: _levels(table, c, order) for c, order in orders.items()}
     described = Schema.infer(table, kinds=kinds, orders=levels, min_count=flags.min_count)
-    return rows, described.with_constraints(wanted)
+    return rows, described.with_constraints(described.suggested().merge(wanted) if flags.suggest else wanted)
 
 
 def _features_of(frame: pd.DataFrame, path: Path, label: str | None) -> pd.DataFrame:

@@ -13,10 +13,12 @@ from __future__ import annotations
 __all__ = ["Dataset", "checksum", "load", "names", "two_moons"]
 
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import pandas as pd
 
+from dicoflex.constraints import Constraints
 from dicoflex.datasets.files import find, read_pair, read_shipped, split_rows
 from dicoflex.datasets.openml import digest_of, fetch_pair
 from dicoflex.datasets.recipes import RECIPES, Recipe
@@ -31,8 +33,9 @@ class Dataset:
     """A table split in two, with what a method must know about it.
 
     The schema describes the whole table, so that every test row fits it. `positive` is the label that a person hopes
-    for. `immutable` and `increase` are sensible conditions on answers: what people can't or may not be asked to change
-    (protected features among it), and what only ever grows, such as age.
+    for. `immutable`, `increase` and `never_again` are sensible conditions on answers: what people can't or may not be
+    asked to change (protected features among it), what only ever grows, such as age, and levels that nobody comes back
+    to. `preset` has all of them as constraints.
     """
 
     name: str
@@ -45,6 +48,18 @@ class Dataset:
     positive: int | str
     immutable: tuple[str, ...] = ()
     increase: tuple[str, ...] = ()
+    never_again: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def preset(self) -> Constraints:
+        """What a person can do: the table's sensible conditions as constraints.
+
+        >>> [text for _, _, text in load("adult").preset.describe()][:2]
+        ['race may not change', 'sex may not change']
+        """
+        others = {name: [x for x in self.schema[name].levels if x != level] for name, level in self.never_again.items()}
+        moves = {name: dict.fromkeys(levels, levels) for name, levels in others.items()}
+        return Constraints(frozen=self.immutable, increase=self.increase, transitions=moves)
 
 
 def names() -> list[str]:
@@ -132,6 +147,7 @@ def _dataset(name: str, recipe: Recipe, train: pd.DataFrame, test: pd.DataFrame)
         positive=recipe.positive,
         immutable=recipe.immutable,
         increase=recipe.increase,
+        never_again=recipe.never_again,
     )
 
 

@@ -66,7 +66,7 @@ class Remote:
 class Recipe:
     """How one table is read: its label, the columns that are numbers, and what can't be seen from the values.
 
-    sha256: the checksum of the paper's training and test rows, as `checksum` takes it.
+    never_again: feature to the level that nobody comes back to. sha256: the checksum of the paper's training and test rows, as `checksum` takes it.
     """
 
     label: str
@@ -74,6 +74,7 @@ class Recipe:
     numbers: tuple[str, ...]
     immutable: tuple[str, ...] = ()
     increase: tuple[str, ...] = ()
+    never_again: Mapping[str, str] = field(default_factory=dict)
     orders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     ships: bool = False
     in_folder: bool = True
@@ -88,6 +89,7 @@ RECIPES: dict[str, Recipe] = {
         numbers=("age", "capital_gain", "capital_loss", "hours_per_week"),
         immutable=("race", "sex", "native_country"),
         increase=("age", "education"),
+        never_again={"marital_status": "Never-married"},
         orders={"education": EDUCATION},
         ships=True,
         sha256="66b7617213912c3c2cb578421d2be40ad42367443ed5ae671cca25c8ab18d613",

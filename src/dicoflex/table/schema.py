@@ -21,6 +21,7 @@ from dicoflex.runtime import strict_json
 from dicoflex.table.feature import Feature, Kind, Level
 from dicoflex.table.fits import check_numbers, check_suits, check_values
 from dicoflex.table.inference import check_frame, describe
+from dicoflex.table.suggestions import suggested
 
 
 class Schema(BaseModel):
@@ -73,6 +74,7 @@ class Schema(BaseModel):
         orders: Mapping[Any, Sequence[Level]] | None = None,
         limits: Mapping[Any, tuple[float, float]] | None = None,
         min_count: int = 1,
+        suggest: bool = False,
     ) -> Schema:
         """Describe every column of `frame`; each guess can be overridden.
 
@@ -81,6 +83,7 @@ class Schema(BaseModel):
         limits: column to (lowest, highest); wider than seen is allowed, narrower is not.
         min_count: what fewer rows have is not named: their levels and missing values are left out, and limits are
         numbers that at least so many rows lie at or beyond. Orders and limits that are given stay as they are.
+        suggest: take the constraints that the columns' names suggest; see `suggested`.
 
         >>> frame = pd.DataFrame({"grade": ["b", "a", "c"], "sector": [3, 1, 3]})
         >>> print(Schema.infer(frame, kinds={"sector": "categorical"}, orders={"grade": ["a", "b", "c"]}))
@@ -100,7 +103,16 @@ class Schema(BaseModel):
             describe(frame[column], kinds.get(column), orders.get(column), limits.get(column), int(min_count))
             for column in frame.columns
         ]
-        return cls(features=tuple(features), min_count=int(min_count))
+        described = cls(features=tuple(features), min_count=int(min_count))
+        return described.with_constraints(described.suggested()) if suggest else described
+
+    def suggested(self) -> Constraints:
+        """Constraints that the features' names suggest: age does not fall, sex, race, birth and nationality stay.
+
+        >>> Schema.infer(pd.DataFrame({"age": [31, 52], "sex": ["f", "m"]})).suggested().frozen
+        ('sex',)
+        """
+        return suggested(self.features)
 
     def with_constraints(self, constraints: Constraints) -> Schema:
         """This schema with `constraints` in place of its own; they bind every call that does not override them.
