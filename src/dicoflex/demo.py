@@ -311,7 +311,7 @@ def _close(out: Path, adult: Dataset, screen: Console) -> None:
 
 LEAD = (
     "A neural network thinks that none of three people of the 1994 US census earns more than $50,000 a year. Each is "
-    "explained in three ways: what a person can do (race, sex and country stay, age and education don't fall); the same "
-    "with few changes; anything may change. Whether an answer is accepted, and how sure, is the network's own "
+    "explained in three ways: what a person can do (race, sex and country stay, age and education don't fall); the "
+    "same with few changes; anything may change. Whether an answer is accepted, and how sure, is the network's own "
     "judgement, asked for afterwards."
 )

@@ -66,7 +66,8 @@ class Remote:
 class Recipe:
     """How one table is read: its label, the columns that are numbers, and what can't be seen from the values.
 
-    never_again: feature to the level that nobody comes back to. sha256: the checksum of the paper's training and test rows, as `checksum` takes it.
+    never_again: feature to the level that nobody comes back to.
+    sha256: the checksum of the paper's training and test rows, as `checksum` takes it.
     """
 
     label: str
