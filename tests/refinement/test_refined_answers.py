@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ import pytest
 from dicoflex import Constraints, DiCoFlex, delta, load, per_unit, relative
 from dicoflex.answers.candidates import wanted_of
 from dicoflex.answers.query import Query
+from dicoflex.generators import GENERATORS
+from dicoflex.learning.config import FitSettings
 from dicoflex.request import Request
 from dicoflex.values import differ
 
@@ -151,3 +154,40 @@ def test_a_frozen_number_that_no_draw_could_have_stays(fitted: DiCoFlex, refused
     assert len(cfs) > 0
     assert (cfs.frame["gain"] == 123456.789).all()
     assert cfs.verify(rows)["holds"].all()
+
+
+def test_the_certificate_has_a_line_for_what_goes_together(fitted: DiCoFlex, refused: pd.DataFrame) -> None:
+    cfs = fitted.explain(refused, target="yes", n=2, random_state=0)
+    lines = cfs.verify().query("constraint == 'coherence'")
+    assert len(lines) == len(cfs)
+    assert lines["holds"].all()
+    torn = replace(cfs, frame=cfs.frame.assign(price_next=cfs.frame["price_next"] + 0.25))
+    assert not torn.verify().query("constraint == 'coherence'")["holds"].any()
+    drawn = fitted.explain(refused, target="yes", n=2, refine=False, random_state=0)
+    assert "coherence" not in set(drawn.verify()["constraint"])
+
+
+def test_what_is_told_of_rarity_is_checked(fitted: DiCoFlex, refused: pd.DataFrame) -> None:
+    cfs = fitted.explain(refused, target="yes", n=2, random_state=0)
+    flattered = replace(cfs, info=cfs.info.assign(rarity=cfs.info["rarity"] / 2))
+    assert not flattered.verify().query("constraint == 'record: numbers'")["holds"].all()
+
+
+def test_a_check_that_refuses_refined_rows_gets_none_that_does_not_go_together(
+    fitted: DiCoFlex, refused: pd.DataFrame
+) -> None:
+    """Rows as drawn, which are tried then, are held to the same."""
+    few = fitted.explain(refused, target="yes", n=3, random_state=0, check=lambda rows: np.full(len(rows), "no"))
+    assert len(few) == 0
+    some = fitted.explain(
+        refused, target="yes", n=3, random_state=0,
+        check=lambda rows: np.where(rows["gain"].to_numpy() % 2 < 1, "yes", "no"),
+    )  # fmt: skip
+    assert some.verify()["holds"].all()
+
+
+def test_answers_are_refined_unless_the_density_is_the_paper_s() -> None:
+    for name in GENERATORS:
+        settings = FitSettings.resolve(name, shared={"coherence": None})
+        assert settings.fit.coherence is (name == "mixed")
+        assert FitSettings.resolve(name, shared={"coherence": True}).fit.coherence

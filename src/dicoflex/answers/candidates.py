@@ -127,9 +127,13 @@ def _refined(
 
 
 def as_drawn(model: Model, query: Query, rows: Candidates) -> Candidates:
-    """The rows as they were drawn, where they were refined since."""
+    """The rows as they were drawn, where they were refined since, as far as they are coherent and plausible."""
     moved = differ(rows.values, rows.drawn).any(axis=1)
-    return _judged(model, query, rows.drawn[moved], rows.query[moved])
+    found = _judged(model, query, rows.drawn[moved], rows.query[moved])
+    if not query.request.coherent:
+        return found
+    fine = ~coherence_of(model).broken(found.values, query.context.query[found.query])
+    return found.take(fine & (found.row_density >= wanted_of(model, query).log_density[found.query]))
 
 
 def _judged(model: Model, query: Query, values: Values, which: Ints) -> Candidates:

@@ -162,16 +162,24 @@ class Counterfactuals:
         compared with the rows that the result kept; `.attrs["compared_with"]` says with which. The line "record" says
         that an answer stands under its row's label, differs from that row and from the row's other answers, has the
         target asked for, and has the numbers in `info` that the model gives it. What of that does not hold has a line
-        of its own. The check shares no code with the sampler.
+        of its own. The line "coherence", of refined answers, says that nothing stands together that no training row
+        has, and that dependent features follow. The check shares no code with the sampler.
         """
         queries = self.queries if rows is None else as_kept(rows, self.queries)
         lines = record_lines(
             queries, self.queries, self.frame, self.info, self.positions, targets=self.targets, origin=self.origin
         )
+        if self.is_refined and self.request.coherent and self.origin is not None:
+            lines = {"coherence": self.origin.coherent(self.queries, self.frame, self.positions), **lines}
         before = self.queries if rows is None else with_dtypes(queries, self.queries)
         found = verify(before, self.frame, self.positions, self.request.constraints, self.schema, others=lines)
         found.attrs["compared_with"] = KEPT_ROWS if rows is None else GIVEN_ROWS
         return found
+
+    @property
+    def is_refined(self) -> bool:
+        """Whether the answers were made minimal: the model knows what goes together, and draws were not asked for."""
+        return self.request.refine and self.origin is not None and self.origin.model.coherence is not None
 
     def cards(self, *, most: int | None = None, pictures: bool = False) -> list[Card]:
         """What `report` renders, one plain dict per query; at most `most`, with a picture each if asked."""

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dicoflex.errors import QueryError
 from dicoflex.generators.base import Context
 from dicoflex.model import Model
 from dicoflex.table.encoding import Values
@@ -51,7 +52,22 @@ class Origin:
         said = self.model.stand_in.probabilities(values)[np.arange(len(values)), context.target]
         density = self.model.generator.log_prob(context, values)
         told = info_of(self.model, own, values, context.target, log_density=density, probability=said)
+        if self.model.coherence is not None:
+            rows = self.model.coherence.density
+            told["rarity"] = rows.rarity(rows.judge(values)[0], context.target)
         return told if self.free else {name: told[name] for name in told if name != "log_density"}
+
+    def coherent(self, queries: pd.DataFrame, frame: pd.DataFrame, positions: Ints) -> NDArray[np.bool_]:
+        """Which answers have no pair of values that no training row has and their row has not, and keep dependencies.
+
+        Answers with values that the model does not know have none of it.
+        """
+        assert self.model.coherence is not None
+        try:
+            own, values = self.model.encoding.encode(queries)[positions], self.model.encoding.encode(frame)
+        except QueryError:
+            return np.zeros(len(frame), dtype=bool)
+        return ~self.model.coherence.broken(values, own)
 
 
 def info_of(
