@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from dicoflex import DiCoFlex, cli
 from dicoflex.audit import Effort, leak, odd_rows
 from dicoflex.audit.copies import copies, crowd
 from dicoflex.audit.leaking import NO_PROOF
-from dicoflex.audit.membership import attack
+from dicoflex.audit.membership import Told, attack, attacks_on
 from dicoflex.audit.told import told_of_few
 from dicoflex.errors import DataError, SettingError
 
@@ -75,9 +76,31 @@ def test_rows_learned_by_heart_are_found(quickly: Any) -> None:
     assert kept.attacks["rows"].auc < found.attacks["rows"].auc - 0.05
 
 
+class ByNeighbours:
+    """A density that knows its rows, but only tells those who ask from near by."""
+
+    def __init__(self, rows: np.ndarray, scale: np.ndarray) -> None:
+        self.rows, self.scale = {tuple(row) for row in rows.tolist()}, scale
+
+    def log_prob(self, context: Any, values: np.ndarray) -> np.ndarray:
+        near = (np.abs(context.query - values) / self.scale)[:, :2].max(axis=1) < 1.0
+        known = np.array([tuple(row) in self.rows for row in values.tolist()])
+        return np.where(near & known, 0.0, -10.0)
+
+
+def test_a_density_that_tells_only_neighbours_is_found_by_them(mixed: DiCoFlex) -> None:
+    model = mixed.model_
+    keeps = replace(model, generator=ByNeighbours(model.encoding.encode(TRAIN), model.encoding.scale))
+    members, others = (model.encoding.encode(rows) for rows in (TRAIN, OTHERS))
+    told = Told(keeps, others[:200], members[:0], 0)
+    found = attacks_on(told, members, others[200:], ("density", "neighbours"))
+    assert found["neighbours"].auc > 0.6
+    assert found["neighbours"].auc > found["density"].auc + 0.05
+
+
 def test_a_smooth_density_keeps_its_rows(mixed: DiCoFlex) -> None:
     kept = leak(mixed, TRAIN, OTHERS, effort=Effort(queries=40), random_state=0)
-    assert set(kept.attacks) == {"density", "contrast", "stand-in", "distance"}
+    assert set(kept.attacks) == {"density", "neighbours", "contrast", "stand-in", "distance"}
     assert all(abs(one.auc - 0.5) < 4 * one.error for one in kept.attacks.values())
     assert (kept.members, kept.others, kept.left_out) == (400, 300, 0)
 

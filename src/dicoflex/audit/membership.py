@@ -73,6 +73,22 @@ def density(told: Told, values: Values) -> Floats:
     return _log_density(told, values, rng.integers(0, len(told.strangers), (ANCHORS, len(values))))
 
 
+def neighbours(told: Told, values: Values) -> Floats:
+    """The log density of each row as an answer to the strangers of another class that are nearest to it.
+
+    A model knows an answer by the rows near it, so this finds one that keeps its rows.
+    """
+    model, own = told.model, classes_of(told.model, values)
+    n_classes, parts = len(model.classes), model.encoding.parts
+    pool = Pool.group(parts(told.strangers), classes_of(model, told.strangers), n_classes)
+    found = nearest(
+        parts(values), pool, target=(own + 1) % n_classes, p=np.full(len(values), max(model.exponents)),
+        mask=np.zeros(values.shape, dtype=bool), k=ANCHORS,
+    ).rows.T  # fmt: skip
+    anyone = np.random.default_rng(told.seed).integers(0, len(told.strangers), found.shape)
+    return _log_density(told, values, np.where(found >= 0, found, anyone))
+
+
 def contrast(told: Told, values: Values) -> Floats:
     """The density of each row less that of rows like it, with one value replaced by a stranger's."""
     rng = np.random.default_rng(told.seed)
@@ -132,6 +148,7 @@ def distance(told: Told, values: Values) -> Floats:
 
 ATTACKS: dict[str, Callable[[Told, Values], Floats]] = {
     "density": density,
+    "neighbours": neighbours,
     "contrast": contrast,
     "stand-in": stand_in,
     "rows": rows,
