@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from pydantic import ValidationError
 
 from dicoflex.cli.options import spread
 from dicoflex.errors import SettingError
@@ -56,6 +55,8 @@ class ServerFlags:
 @spread(flags=ServerFlags)
 def serve(models: Folder, flags: Any) -> None:
     """Serve models over HTTP: typed questions and answers; see docs/serving.md."""
+    from pydantic import ValidationError
+
     from dicoflex.serving import Settings
     from dicoflex.serving import serve as run
 
