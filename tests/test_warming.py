@@ -32,6 +32,7 @@ def test_rows_are_what_the_schema_knows() -> None:
     assert not rows.equals(rows_like(model.schema, 30, seed=1))
 
 
+@pytest.mark.slow
 def test_the_command_warms_up_and_says_where(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     flow = next(path for path in EXAMPLES if path.stem == "flow")
     assert warm(Model.load(flow), sizes=(1,)) > 20

@@ -22,6 +22,7 @@ from serving.running import Running, question, started
 EXPLAIN = "/v1/models/plain/explain"
 
 
+@pytest.mark.slow
 def test_two_workers_keys_and_a_rolling_restart(models: Path, tmp_path: Path, plain: Explainer) -> None:
     keys = tmp_path / "keys"
     keys.write_text(f"team {hashlib.sha256(b'secret').hexdigest()} plain\n")
@@ -67,6 +68,7 @@ def asked_while(server: Running, http: httpx.Client, body: object) -> list[int]:
         return [status for one in waiting for status in one.result()]
 
 
+@pytest.mark.slow
 def test_told_to_end_a_server_answers_what_was_asked(models: Path, plain: Explainer) -> None:
     with started(models, "--no-warm") as server, server.client() as http:
         body = question(plain, 200, n=5)

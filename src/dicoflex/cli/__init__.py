@@ -1,4 +1,4 @@
-"""The command line: demo, schema, fit, explain, inspect."""
+"""The command line: demo, schema, fit, explain, inspect; signatures, serving, the audit log."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["Gate", "problem_response"]
 
+import itertools
 import re
 import secrets
 import time
@@ -20,6 +21,7 @@ from dicoflex.serving.state import State
 
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 PUBLIC = ("/health/", "/v2/health/")
+PROCESS, NUMBERS = secrets.token_hex(8), itertools.count()
 MODEL = re.compile(r"/v[12]/models/([^/@]+)")
 SAFE = {
     "x-content-type-options": "nosniff",
@@ -98,7 +100,7 @@ def problem_response(problem: Problem, request_id: str, path: str) -> Response:
 
 def _name(given: str | None) -> str:
     """A request's name: its caller's, if that is a fit one, or a new one."""
-    return given if given is not None and REQUEST_ID.fullmatch(given) else secrets.token_hex(12)
+    return given if given is not None and REQUEST_ID.fullmatch(given) else f"{PROCESS}-{next(NUMBERS)}"
 
 
 def _host(given: str) -> str:
