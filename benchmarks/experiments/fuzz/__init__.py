@@ -1,6 +1,6 @@
 """What a model file from a stranger can do: thousands of forged ones are inspected, loaded and asked.
 
-dicoflex bench fuzz                        5,000 files, with bounds checks in every kernel (about half an hour)
+dicoflex bench fuzz                        5,000 files, with bounds checks in every kernel (about ten minutes)
 dicoflex bench fuzz --quick                150 files, without
 """
 
