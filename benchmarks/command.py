@@ -16,6 +16,7 @@ import torch
 from benchmarks import summary
 from benchmarks.cells import Result, run
 from benchmarks.experiments import ablation, answers, quality
+from benchmarks.experiments.fuzz.bases import BASES
 from benchmarks.experiments.speed.measuring import PARTS
 from benchmarks.methods import METHODS
 from benchmarks.options import Options
@@ -34,7 +35,7 @@ DPI = 130
 # What --tables, --methods and --parts may name.
 KNOWN = {
     "table": (*MAIN, GERMAN),
-    "method": tuple(dict.fromkeys((*METHODS, *ablation.METHODS, *quality.METHODS, *answers.METHODS))),
+    "method": tuple(dict.fromkeys((*METHODS, *ablation.METHODS, *quality.METHODS, *answers.METHODS, *BASES))),
     "part": tuple(PARTS),
 }
 # Options of one experiment alone.

@@ -17,6 +17,7 @@ from benchmarks.experiments import (
     comparison,
     constraints,
     deviation,
+    fuzz,
     german,
     hyperparameters,
     leak,
@@ -81,4 +82,5 @@ EXPERIMENTS: dict[str, Experiment] = {
     "scale": scale,
     "leak": leak,
     "serving": serving,
+    "fuzz": fuzz,
 }

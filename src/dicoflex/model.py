@@ -238,9 +238,12 @@ def _exponents(numbers: Any) -> tuple[float, ...]:
 
 
 def _report(found: dict[str, Any]) -> dict[str, Any]:
-    """What `fit` reported; the label column's name, which the command line looks for, is a name."""
+    """What `fit` reported; the label column's name and the count of rows that may be told of are looked for later."""
     if not isinstance(found.get("label"), str | int | None):
         raise ModelFileError("the model file's report names a label column that is no name; save the model again")
+    count = found.get("min_count", 1)
+    if type(count) is not int or count < 1:
+        raise ModelFileError("the model file's report has a min_count that is no count; save the model again")
     return dict(found)
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks import cells, command
 from benchmarks.cells import Result
-from benchmarks.experiments import scale, serving, speed
+from benchmarks.experiments import fuzz, scale, serving, speed
 from benchmarks.experiments.speed.ground import Amount
 from benchmarks.registry import EXPERIMENTS
 from dicoflex.learning import stand_in
@@ -31,6 +31,7 @@ LESS: list[tuple[Any, str, Any]] = [
     (speed.throughput, "apart", lambda function, *given: function(*given)),
     (scale.measuring, "apart", lambda function, *given: function(*given)),
     (serving.measuring, "PARTS", {name: serving.measuring.PARTS[name] for name in ("equal", "hostile")}),
+    (fuzz.measuring, "QUICK_BASES", ("kde, remembered rows",)),
     (command, "DPI", 30),
 ]
 

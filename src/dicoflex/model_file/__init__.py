@@ -7,7 +7,7 @@ damage and tells models apart, and is no protection, as whoever alters a file ca
 
 from __future__ import annotations
 
-__all__ = ["fingerprint", "read", "read_header", "write"]
+__all__ = ["ADDED", "FORMAT", "VERSION", "fingerprint", "read", "read_header", "write"]
 
 import hashlib
 import json
