@@ -50,7 +50,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     # One thread: on a busy machine, threads that wait for each other take longer than the work itself.
     with pytest.MonkeyPatch.context() as patch, threadpool_limits(1):
         patch.setattr(stand_in, "STEPS", 200)
-        code = fit(place, "--schema", str(place / "schema.json"), "--max-seconds", "2", "--seed", "0", "--quiet")
+        code = fit(
+            place,
+            "--schema",
+            str(place / "schema.json"),
+            "--max-seconds",
+            "2",
+            "--seed",
+            "0",
+            "--quiet",
+            "--no-coherence",
+        )
     assert code == 0
     return place
 

@@ -10,14 +10,15 @@ that makes those held-out labels likeliest divides the scores of the stand-in th
 
 from __future__ import annotations
 
-__all__ = ["FEW_ROWS", "Judge", "learn_few"]
+__all__ = ["FEW_ROWS", "LEAST_ROWS", "FewLabels", "Judge", "learn_few"]
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dicoflex.learning.stand_in import learn_perceptron, learn_trees, round_splits
+from dicoflex.learning.stand_in import learn, learn_perceptron, learn_trees, round_splits
 from dicoflex.stand_in import BLOCK, Both, StandIn
 from dicoflex.table.encoding import Encoding, Values
 
@@ -25,44 +26,61 @@ Floats = NDArray[np.float64]
 Judge = Callable[[Values], Floats]
 """Encoded rows to the probabilities of the classes (n, classes)."""
 FEW_ROWS = 2000
+LEAST_ROWS = 40
 PARTS = 5
+WORSE = 0.1
 TEMPERATURES = np.geomspace(1.0, 8.0, 25)
 LEAST = 1e-9
 
 
-def learn_few(
-    encoding: Encoding, values: Values, hard: Floats, *, seed: int, min_count: int = 1
-) -> tuple[StandIn, float, Judge]:
-    """The corrected stand-in, the share of labels that parts named right without having seen them, and their mean.
+@dataclass(frozen=True)
+class FewLabels:
+    """stand_in: the corrected one, to answer with. plain: the one that pairs are made with, which must only tell the
+    labels apart. agreement: the share of labels that parts named right without having seen them. judge: their mean."""
+
+    stand_in: StandIn
+    plain: StandIn
+    agreement: float
+    judge: Judge
+
+
+def learn_few(encoding: Encoding, values: Values, hard: Floats, *, seed: int, min_count: int = 1) -> FewLabels:
+    """Stand-ins from labels alone.
 
     min_count: with more than one, trees split at round numbers.
     """
     labels = hard.argmax(axis=1)
-    parts, said = _cross_fitted(encoding, values, hard, seed)
+    parts, said, by_trees = _cross_fitted(encoding, values, hard, seed)
     net, trees = learn_perceptron(encoding, values, hard, seed), learn_trees(encoding, values, hard, seed)
     if min_count > 1:
         trees = round_splits(trees, encoding, values, min_count)
     agreement = float(np.mean(said.argmax(axis=1) == labels))
+    cooled = net.cooled(_temperature(said, labels))
+    # Many classes of few rows leave trees nothing to split: their word would only blur the other's.
+    helps = float(np.mean(by_trees.argmax(axis=1) == labels)) >= agreement - WORSE
 
     def mean(rows: Values) -> Floats:
         total: Floats = np.mean([part.probabilities(rows, each=BLOCK) for part in parts], axis=0)
         return total
 
-    return Both(net.cooled(_temperature(said, labels)), trees), agreement, mean
+    plain, _ = learn(encoding, values, hard, seed=seed, min_count=min_count)
+    return FewLabels(Both(cooled, trees) if helps else cooled, plain, agreement, mean)
 
 
-def _cross_fitted(encoding: Encoding, values: Values, hard: Floats, seed: int) -> tuple[list[StandIn], Floats]:
-    """A stand-in per part left out, and what each says of the rows that it has not seen."""
+def _cross_fitted(
+    encoding: Encoding, values: Values, hard: Floats, seed: int
+) -> tuple[list[StandIn], Floats, Floats]:  # fmt: skip
+    """A stand-in per part left out, and what its perceptron and its trees say of the rows that they have not seen."""
     part_of = np.random.default_rng(seed).permutation(len(values)) % PARTS
-    said, parts = np.full(hard.shape, 1.0 / hard.shape[1]), list[StandIn]()
+    said, by_trees, parts = np.empty(hard.shape), np.empty(hard.shape), list[StandIn]()
     for part in range(PARTS):
         out = part_of == part
-        if out.all() or not out.any():
-            continue
         net = learn_perceptron(encoding, values[~out], hard[~out], seed + 1 + part)
         said[out] = net.probabilities(values[out], each=BLOCK)
-        parts.append(Both(net, learn_trees(encoding, values[~out], hard[~out], seed + 1 + part)))
-    return parts, said
+        trees = learn_trees(encoding, values[~out], hard[~out], seed + 1 + part)
+        by_trees[out] = trees.probabilities(values[out], each=BLOCK)
+        parts.append(Both(net, trees))
+    return parts, said, by_trees
 
 
 def _temperature(said: Floats, labels: NDArray[np.int64]) -> float:

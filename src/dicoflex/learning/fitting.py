@@ -44,6 +44,7 @@ from dicoflex.table.survey import Rows, take_rows
 
 # The rest of a header is short, but for a line per array.
 ROOM = LONGEST_HEADER * 3 // 4
+LEAST_HELD = 10
 
 
 @dataclass(frozen=True)
@@ -147,6 +148,8 @@ def _refinable(task: Task, fitted: Fitted, model: Model) -> Model:
         judge, name = black_box.probabilities, BLACK_BOX
     elif fitted.judge is not None:
         judge, name = fitted.judge, CROSS_FITTED
+    elif len(held) < LEAST_HELD:
+        return model
     else:
         hard = np.eye(table.n_classes)[table.labels[held]]
         other, _ = learn(table.encoding, table.values[held], hard, seed=task.seed + 1, min_count=table.min_count)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dicoflex.errors import DataError
 from dicoflex.generators.base import Generator, Table
-from dicoflex.learning.few_labels import FEW_ROWS, Judge, learn_few
+from dicoflex.learning.few_labels import FEW_ROWS, LEAST_ROWS, FewLabels, learn_few
 from dicoflex.learning.pairs import Pairs, clamp, prefer_sparse, sparsify
 from dicoflex.learning.stand_in import learn
 from dicoflex.learning.steps import (
@@ -63,7 +63,7 @@ class _Judged:
         self.seen_values, self.seen_answers = [self.table.values[rows]], [answers[rows]]
         self.stand_in: StandIn | None = None
         self.agreement = 0.0
-        self.judge: Judge | None = None
+        self.few: FewLabels | None = None
 
     def run(self) -> Fitted:
         self._learn_stand_in(first=True)
@@ -82,7 +82,15 @@ class _Judged:
             "stand_in": self.stand_in.kind,
             "stand_in_agreement": self.agreement,
         }
-        return Fitted(generator, self.stand_in, self.confidence, histories, self.held, facts=facts, judge=self.judge)
+        return Fitted(
+            generator,
+            self.stand_in,
+            self.confidence,
+            histories,
+            self.held,
+            facts=facts,
+            judge=None if self.few is None else self.few.judge,
+        )
 
     def _rows(self) -> Ints:
         """The rows to learn from: those that are not held out."""
@@ -108,8 +116,9 @@ class _Judged:
         return answers[np.arange(len(values)), target]
 
     def _doubt(self, values: Values, target: Ints) -> Floats:
-        assert self.stand_in is not None
-        return self.stand_in.probabilities(values, each=BLOCK)[np.arange(len(values)), target]
+        judge = self.stand_in if self.few is None else self.few.plain
+        assert judge is not None
+        return judge.probabilities(values, each=BLOCK)[np.arange(len(values)), target]
 
     def _learn_stand_in(self, *, first: bool) -> None:
         """The stand-in, from all that is known: at first also from crossings of near rows, where pairs will lie."""
@@ -124,9 +133,9 @@ class _Judged:
         # In place of the parts: with a million rows asked for, both would be the most that a fit holds.
         self.seen_values, self.seen_answers = [values], [answers]
         seed, min_count = self.task.seed, self.table.min_count
-        if self.task.black_box is None and len(values) <= FEW_ROWS:
-            few = learn_few(self.table.encoding, values, answers, seed=seed, min_count=min_count)
-            self.stand_in, self.agreement, self.judge = few
+        if self.task.black_box is None and LEAST_ROWS <= len(values) <= FEW_ROWS:
+            self.few = learn_few(self.table.encoding, values, answers, seed=seed, min_count=min_count)
+            self.stand_in, self.agreement = self.few.stand_in, self.few.agreement
             return
         self.stand_in, self.agreement = learn(self.table.encoding, values, answers, seed=seed, min_count=min_count)
 
