@@ -44,8 +44,18 @@ def either(values: tuple[Value, ...]) -> str:
 
 
 def moves_text(moves: dict[Value, tuple[Value, ...]]) -> str:
-    """Where each of some values may go."""
-    lines = [f"from {_shown(key)} {'only to ' + either(v) if v else 'nowhere'}" for key, v in moves.items()]
+    """Where each of some values may go; values that may go to the same ones are told together.
+
+    >>> moves_text({"a": ("c", "d"), "b": ("c", "d"), "e": ()})
+    "from 'a' or 'b' only to 'c' or 'd', from 'e' nowhere"
+    """
+    together: dict[tuple[Any, ...], list[Value]] = {}
+    for key, values in moves.items():
+        together.setdefault(tuple((type(value), value) for value in values), []).append(key)
+    lines = []
+    for keys in together.values():
+        values = moves[keys[0]]
+        lines.append(f"from {either(tuple(keys))} {'only to ' + either(values) if values else 'nowhere'}")
     return ", ".join(lines)
 
 
