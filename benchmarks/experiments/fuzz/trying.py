@@ -73,7 +73,8 @@ QUESTIONS: dict[str, Callable[[Explainer, pd.DataFrame], object]] = {
 def tried(path: Path) -> Outcome:
     """What comes of a file, with the processor's seconds and the memory beyond what was held before."""
     with contextlib.suppress(OSError):
-        FORGET_PEAK.write_text("5", encoding="ascii")
+        # The system's file takes a number, whereupon the most memory is counted anew.
+        FORGET_PEAK.write_bytes(b"5")
     held, started = held_mb(), time.process_time()
     outcome, why = _came_of(path)
     return Outcome(outcome, why, time.process_time() - started, max(0.0, peak_mb() - held))
