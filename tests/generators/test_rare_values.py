@@ -7,8 +7,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
+from dicoflex.generators.base import Context, Table
+from dicoflex.generators.mixed import Mixed
 from dicoflex.generators.mixed.cells import Grid
+from dicoflex.generators.mixed.weights import MixedConfig
 from dicoflex.table.encoding import Encoding
 from dicoflex.table.schema import Schema
 
@@ -87,3 +91,20 @@ def test_a_stretch_that_few_rows_lie_in_is_left_out_where_values_are_spaced() ->
     assert grid.locate(np.array([[10.0]])).cell.tolist() == [[0]]
     enough, _ = build(np.repeat([0, 9, 10, 20, 30], [500, 3, 3, 500, 500]), 5)
     assert list(zip(enough.low, enough.high, strict=True)) == [(0, 0), (1, 19), (20, 20), (30, 30)]
+
+
+def test_an_answer_that_no_draw_can_be_teaches_nothing() -> None:
+    """What lies in no cell belongs to the one before it; where that is the query's own value, a loss had no bound."""
+    column = np.concatenate([np.repeat([0, 10, 20], 400), [1, 2, 11, 12]])
+    grid, values = build(column, 5)
+    own, rare = grid.locate(np.array([[0.0]])), grid.locate(np.array([[1.0]]))
+    assert own.alone[0, 0]
+    assert not rare.exact[0, 0]
+    assert rare.cell[0, 0] == own.cell[0, 0]
+    table = Table(Encoding.of_values(Schema.infer(pd.DataFrame({"a": column}), min_count=5), values), values,
+                  np.zeros(len(values), dtype=np.int64), 2, min_count=5)  # fmt: skip
+    density = Mixed.create(table, MixedConfig(hidden=8, head=4), seed=0)
+    free = np.zeros((2, 1), dtype=bool)
+    context = Context(np.zeros((2, 1)), np.ones(2, dtype=np.int64), np.full(2, 2.0), free, np.zeros(2))
+    loss = density.loss(context, np.array([[1.0], [10.0]]), torch.Generator())
+    assert 0.0 < float(loss.detach()) < 100.0

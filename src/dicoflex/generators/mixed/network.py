@@ -121,6 +121,9 @@ class Network(nn.Module):
         logits = torch.nan_to_num(logits, nan=0.0, posinf=1e4, neginf=-1e4).masked_fill(dead, -1e9)
         state = tensor(np.where(kept, 0, answers.cell + 1)[:, order].T)
         chosen = torch.log_softmax(logits, dim=2).gather(2, state[:, :, None])[:, :, 0]
+        # A value that few rows have may lie in no cell, and then in that of the query alone: no draw is it, and it
+        # teaches nothing.
+        chosen = chosen.masked_fill(dead.gather(2, state[:, :, None])[:, :, 0], 0.0)
         return chosen.T.masked_fill(tensor(asked.stuck[:, order]), 0.0)
 
     def forward(
