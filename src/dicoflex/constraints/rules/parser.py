@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["parse", "short"]
+__all__ = ["parse", "parse_value", "short"]
 
 import math
 import re
@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from dicoflex.constraints.rules.tree import (
+    CALLED,
     COMPARE,
     COMPARISONS,
     IF,
@@ -22,8 +23,11 @@ from dicoflex.constraints.rules.tree import (
     WORDS,
     And,
     Arithmetic,
+    Changed,
+    Choice,
     Comparison,
     Condition,
+    Expression,
     Literal,
     Member,
     Missing,
@@ -36,6 +40,7 @@ from dicoflex.constraints.rules.tree import (
     Text,
     Truth,
     Value,
+    Was,
     written,
 )
 from dicoflex.errors import RuleError
@@ -50,7 +55,7 @@ TOKEN = re.compile(
     |(?P<text>'(?:[^']|'')*'|"(?:[^"]|"")*")
     |(?P<name>`(?:[^`]|``)+`)
     |(?P<word>[^\W\d]\w*)
-    |(?P<sign><=|>=|==|!=|[<>+\-*/()\[\],])""",
+    |(?P<sign><=|>=|==|!=|[<>+\-*/()\[\],.])""",
     re.VERBOSE,
 )
 UNKNOWN = {
@@ -92,17 +97,41 @@ def parse(text: str) -> Rule:
     return _parsed(text)
 
 
+def parse_value(text: str) -> Expression:
+    """The value that `text` works out, for a feature that follows from others; a `RuleError` where it can't be read.
+
+    >>> parse_value("if job != was.job then 0 else was.tenure").tree.then
+    Number(value=0.0)
+    """
+    if not isinstance(text, str):
+        raise RuleError(f"what a feature follows from must be text such as 'was.age + 1', got {type(text).__name__}")
+    return _parsed_value(text)
+
+
 # Sets of constraints are read, joined and checked several times in one call, and trees don't change.
 @lru_cache(maxsize=MOST_KEPT)
 def _parsed(text: str) -> Rule:
+    _check_length(text)
+    rule = Rule(text.strip(), _Parser(text).rule())
+    _check_length(text, str(rule))
+    return rule
+
+
+@lru_cache(maxsize=MOST_KEPT)
+def _parsed_value(text: str) -> Expression:
+    _check_length(text)
+    made = Expression(text.strip(), _Parser(text).expressed())
+    _check_length(text, str(made))
+    return made
+
+
+def _check_length(text: str, full: str = "") -> None:
     if len(text) > MAX_LENGTH:
         raise RuleError(f"rule {short(text)}: {len(text)} characters, more than {MAX_LENGTH}; split it into several")
-    rule = Rule(text.strip(), _Parser(text).rule())
-    if len(str(rule)) > MAX_LENGTH:
+    if len(full) > MAX_LENGTH:
         raise RuleError(
             f"rule {short(text)}: more than {MAX_LENGTH} characters when written in full; split it into several"
         )
-    return rule
 
 
 class _Parser:
@@ -115,10 +144,16 @@ class _Parser:
         self.level = 0
 
     def rule(self) -> Condition:
+        return self.condition(self.whole())
+
+    def expressed(self) -> Value:
+        return self.value(self.whole())
+
+    def whole(self) -> _Part:
         part = self.expression(IF)
         if self.peek.kind != "end":
             raise self.expected("an operator or the end")
-        return self.condition(part)
+        return part
 
     # -- tokens --------------------------------------------------------------------------------------------------
 
@@ -131,7 +166,7 @@ class _Parser:
             if at == len(self.text):
                 return [*tokens, _Token("end", "", at)]
             found = TOKEN.match(self.text, at)
-            if found is None:
+            if found is None or (found[0] == "." and not (tokens and tokens[-1][:2] == ("word", "was"))):
                 sign = self.text[at]
                 raise self.error(at, UNKNOWN.get(sign, f"{sign!r} is unknown here; names with it go in backticks"))
             kind = str(found.lastgroup)
@@ -220,11 +255,27 @@ class _Parser:
         given = self.inner(OR)
         self.need("then")
         then = self.inner(IF)
+        if self.take("else"):
+            return self.alternative(at, given, then)
         negated = self.part(Not(self.condition(given)), at, given)
         return self.part(Or((Not(self.condition(given)), self.condition(then))), at, negated, then)
 
+    def alternative(self, at: int, given: _Part, then: _Part) -> _Part:
+        """`if A then X else Y`: of two values one, of two conditions the one that A says."""
+        other = self.inner(IF)
+        if not isinstance(then.node, Condition):
+            return self.part(Choice(self.condition(given), self.value(then), self.value(other)), at, given, then, other)
+        negated = self.part(Not(self.condition(given)), at, given)
+        parts = [
+            self.part(Or((Not(self.condition(given)), self.condition(then))), at, negated, then),
+            self.part(Or((self.condition(given), self.condition(other))), at, given, other),
+        ]
+        return self.part(And(tuple(self.condition(part) for part in parts)), at, *parts)
+
     def prefix(self) -> _Part:
         token = self.peek
+        if token.kind == "word" and self.tokens[self.i + 1].text in (".", "("):
+            return self.named(token)
         if token.kind in ("number", "text", "name", "word") or token.text in TRUTHS:
             return _Part(self.atom(), token.at)
         if self.take("("):
@@ -237,6 +288,33 @@ class _Parser:
         if self.take("-"):
             return self.negative(token.at)
         raise self.expected("a value")
+
+    def named(self, token: _Token) -> _Part:
+        """`was.x`, `changed(x)`, `min(a, b)` and `max(a, b)`."""
+        self.next()
+        if self.take("."):
+            return _Part(Was(self.feature()), token.at)
+        if token.text == "changed":
+            self.need("(")
+            name = self.feature()
+            self.need(")")
+            return _Part(Changed(name), token.at)
+        if token.text not in CALLED:
+            raise self.expected("an operator or the end")
+        self.need("(")
+        left = self.inner(IF)
+        self.need(",")
+        right = self.inner(IF)
+        self.need(")")
+        return self.part(Arithmetic(token.text, self.value(left), self.value(right)), token.at, left, right)
+
+    def feature(self) -> str:
+        """The name of a feature."""
+        if self.peek.kind not in ("name", "word"):
+            raise self.expected("the name of a feature")
+        node = self.atom()
+        assert isinstance(node, Name)
+        return node.name
 
     def negative(self, at: int) -> _Part:
         inside = self.inner(SIGN)
@@ -316,7 +394,7 @@ class _Parser:
 
     def missing(self, left: _Part) -> _Part:
         self.need("is")
-        if not isinstance(left.node, Name):
+        if not isinstance(left.node, Name | Was):
             raise self.error(left.at, "expected the name of a feature before 'is'")
         negated = self.take("not")
         self.need("missing")

@@ -15,8 +15,11 @@ __all__ = [
     "WORDS",
     "And",
     "Arithmetic",
+    "Changed",
+    "Choice",
     "Comparison",
     "Condition",
+    "Expression",
     "Literal",
     "Member",
     "Missing",
@@ -29,8 +32,11 @@ __all__ = [
     "Text",
     "Truth",
     "Value",
+    "Was",
+    "edited",
     "is_bare",
     "names",
+    "speaks_of_the_query",
     "walk",
     "written",
 ]
@@ -71,12 +77,28 @@ class Name:
 
 
 @dataclass(frozen=True)
+class Was:
+    """The query's value of a feature."""
+
+    name: str
+
+
+@dataclass(frozen=True)
 class Arithmetic:
-    """`left op right` of numbers, op one of + - * /."""
+    """`left op right` of numbers, op one of + - * / min max."""
 
     op: str
     left: Value
     right: Value
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One value where a condition holds, and else the other."""
+
+    given: Condition
+    then: Value
+    other: Value
 
 
 @dataclass(frozen=True)
@@ -98,9 +120,16 @@ class Member:
 
 @dataclass(frozen=True)
 class Missing:
-    """Whether the feature has no value."""
+    """Whether the feature, or the query's, has no value."""
 
-    name: Name
+    name: Name | Was
+
+
+@dataclass(frozen=True)
+class Changed:
+    """Whether the feature differs from the query's; missing equals missing."""
+
+    name: str
 
 
 @dataclass(frozen=True)
@@ -125,8 +154,8 @@ class Not:
 
 
 Literal = Number | Text | Truth
-Value = Number | Text | Truth | Name | Arithmetic
-Condition = Comparison | Member | Missing | And | Or | Not
+Value = Number | Text | Truth | Name | Was | Arithmetic | Choice
+Condition = Comparison | Member | Missing | Changed | And | Or | Not
 Node = Value | Condition
 
 
@@ -141,6 +170,22 @@ class Rule:
 
     text: str
     tree: Condition
+
+    def __str__(self) -> str:
+        return written(self.tree, IF)
+
+
+@dataclass(frozen=True)
+class Expression:
+    """What a feature's value follows from, as it was written, and its tree; `str` gives canonical text.
+
+    >>> from dicoflex.constraints.rules.parser import parse_value
+    >>> str(parse_value("was.age+(residence-was.residence)"))
+    'was.age + (residence - was.residence)'
+    """
+
+    text: str
+    tree: Value
 
     def __str__(self) -> str:
         return written(self.tree, IF)
@@ -166,7 +211,8 @@ POWERS = {
     "/": PRODUCT,
 } | dict.fromkeys(COMPARISONS, COMPARE)
 TRUTHS = {"true": True, "false": False, "True": True, "False": False}
-WORDS = {"and", "or", "not", "in", "is", "if", "then", "missing", *TRUTHS}
+WORDS = {"and", "or", "not", "in", "is", "if", "then", "else", "missing", *TRUTHS}
+CALLED = ("min", "max")
 WORD = re.compile(r"[^\W\d]\w*")
 
 
@@ -179,6 +225,12 @@ def written(node: Node, power: int) -> str:
 def _phrase(node: Node) -> tuple[int, str]:
     """How tightly the canonical text of `node` binds, and the text."""
     match node:
+        case Arithmetic(op, left, right) if op in CALLED:
+            return SIGN, f"{op}({written(left, SUM)}, {written(right, SUM)})"
+        case Choice(given, then, other):
+            return IF, f"if {written(given, OR)} then {written(then, SUM)} else {written(other, IF)}"
+        case Changed(name):
+            return SIGN, f"changed({_atom(Name(name))})"
         case Arithmetic(op, left, right):
             own = POWERS[op]
             return own, f"{written(left, own)} {op} {written(right, own + 1)}"
@@ -208,7 +260,7 @@ def _list(values: tuple[Literal, ...]) -> str:
     return f"[{', '.join(_atom(value) for value in values)}]"
 
 
-def _atom(node: Literal | Name) -> str:
+def _atom(node: Literal | Name | Was) -> str:
     match node:
         case Truth(value):
             return "true" if value else "false"
@@ -218,37 +270,70 @@ def _atom(node: Literal | Name) -> str:
             return "'" + value.replace("'", "''") + "'"
         case Name(name):
             return name if is_bare(name) else "`" + name.replace("`", "``") + "`"
+        case Was(name):
+            return f"was.{_atom(Name(name))}"
 
 
 def is_bare(name: str) -> bool:
     return WORD.fullmatch(name) is not None and name not in WORDS
 
 
-def names(rule: Rule) -> tuple[str, ...]:
-    """The features that the rule names, each once, in order of appearance.
+def names(rule: Rule | Expression) -> tuple[str, ...]:
+    """The features that the rule names, as they are or were, each once, in order of appearance.
 
     >>> from dicoflex.constraints.rules.parser import parse
-    >>> names(parse("if a > b then b > c"))
+    >>> names(parse("if a > b then was.b > c"))
     ('a', 'b', 'c')
     """
-    return tuple(dict.fromkeys(node.name for node in walk(rule.tree) if isinstance(node, Name)))
+    found = (node.name for node in walk(rule.tree) if isinstance(node, Name | Was | Changed))
+    return tuple(dict.fromkeys(found))
+
+
+def speaks_of_the_query(node: Node) -> bool:
+    """Whether what a tree says depends on the query's own values."""
+    return any(isinstance(one, Was | Changed) for one in walk(node))
 
 
 def walk(node: Node) -> Iterator[Node]:
     """Every node of the tree, from left to right."""
     yield node
+    for child in _inside(node):
+        yield from walk(child)
+
+
+def _inside(node: Node) -> tuple[Node, ...]:
     match node:
         case Arithmetic(_, left, right) | Comparison(_, left, right):
-            inside: tuple[Node, ...] = (left, right)
+            return left, right
+        case Choice(given, then, other):
+            return given, then, other
         case Member(item):
-            inside = (item,)
+            return (item,)
         case Missing(name):
-            inside = (name,)
+            return (name,)
         case And(parts) | Or(parts):
-            inside = parts
+            return parts
         case Not(part):
-            inside = (part,)
+            return (part,)
         case _:
-            inside = ()
-    for child in inside:
-        yield from walk(child)
+            return ()
+
+
+def edited(node: Any, edit: Callable[[Any], Any]) -> Any:
+    """The tree with `edit` made of every node, from the leaves up."""
+    match node:
+        case Arithmetic(op, left, right) | Comparison(op, left, right):
+            made: Any = type(node)(op, edited(left, edit), edited(right, edit))
+        case Choice(given, then, other):
+            made = Choice(edited(given, edit), edited(then, edit), edited(other, edit))
+        case Member(item, values):
+            made = Member(edited(item, edit), values)
+        case Missing(name):
+            made = Missing(edited(name, edit))
+        case And(parts) | Or(parts):
+            made = type(node)(tuple(edited(part, edit) for part in parts))
+        case Not(part):
+            made = Not(edited(part, edit))
+        case _:
+            made = node
+    return edit(made)
