@@ -172,9 +172,19 @@ class Counterfactuals:
         if self.is_refined and self.request.coherent and self.origin is not None:
             lines = {"coherence": self.origin.coherent(self.queries, self.frame, self.positions), **lines}
         before = self.queries if rows is None else with_dtypes(queries, self.queries)
-        found = verify(before, self.frame, self.positions, self.request.constraints, self.schema, others=lines)
+        found = verify(
+            before, self.frame, self.positions, self.request.constraints, self.schema,
+            dependent=self._dependent, others=lines,
+        )  # fmt: skip
         found.attrs["compared_with"] = KEPT_ROWS if rows is None else GIVEN_ROWS
         return found
+
+    @property
+    def _dependent(self) -> list[Any]:
+        """The features that follow from others, by wish or in the table."""
+        if self.origin is None:
+            return list(self.request.constraints.consequences)
+        return [name for name, free in zip(self.schema.names, self.origin.uncounted, strict=True) if free]
 
     @property
     def is_refined(self) -> bool:

@@ -151,6 +151,9 @@ class _Chunk:
         limits = None if self.terms.limits is None else self.terms.limits.take(waiting)
         values, log_density = self.generator.sample(part, count, self.keys[waiting], first, limits)
         rows, moved = self.encoding.finish(values, part.query, part.frozen)
+        if limits is not None and limits.follows.any():
+            moved &= limits.consequences.settle(rows, np.repeat(part.query, count, axis=0))
+            part, log_density = replace(part, frozen=part.frozen & ~limits.follows), None
         if log_density is None:
             scored = self.terms.scored
             log_density = _scores(self.generator, part, rows) if scored else np.full(len(rows), np.nan)

@@ -16,7 +16,7 @@ from dicoflex.answers.counterfactuals import Counterfactuals
 from dicoflex.answers.draws import Draws, Terms, draw
 from dicoflex.answers.frames import confirmed, frame_of
 from dicoflex.answers.origin import Origin, info_of
-from dicoflex.answers.query import Query
+from dicoflex.answers.query import Query, uncounted
 from dicoflex.answers.refined import CHECK_ROUNDS, Answers, refined
 from dicoflex.answers.selection import ranges_of, select
 from dicoflex.answers.shortfall import shortfall, why_none
@@ -158,7 +158,9 @@ def _result(model: Model, query: Query, answers: Answers, terms: Terms, *, check
         targets=[model.labels[i] for i in query.context.target],
         model=model.fingerprint,
         changed=changed,
-        origin=Origin(model, query.context, checked=checked, free=query.limits is None),
+        origin=Origin(
+            model, query.told, checked=checked, free=query.limits is None, uncounted=uncounted(model, query.request)
+        ),
     )
 
 
@@ -167,7 +169,7 @@ def _info(model: Model, query: Query, draws: Draws, index: pd.Index, *, checked:
     own, n = query.context.query[draws.query], len(draws.values)
     columns = info_of(
         model, own, draws.values, query.context.target[draws.query],
-        log_density=draws.log_density, probability=draws.probability,
+        log_density=draws.log_density, probability=draws.probability, uncounted=uncounted(model, query.request),
     )  # fmt: skip
     columns["valid"] = pd.arrays.BooleanArray(np.full(n, checked), np.full(n, not checked))
     cost = query.cost(draws.values, own)

@@ -28,13 +28,15 @@ class Origin:
     """The model that answered, and what it was conditioned on per query.
 
     checked: whether a callable confirmed the answers. free: whether their log densities are those of the model before
-    constraints; a sampler that looks ahead tells how likely a draw was under them.
+    constraints; a sampler that looks ahead tells how likely a draw was under them. uncounted: which features follow
+    from others, and don't count as changes.
     """
 
     model: Model
     context: Context
     checked: bool
     free: bool
+    uncounted: NDArray[np.bool_]
 
     def density(self, position: int) -> Callable[[pd.DataFrame], Floats]:
         """The log density of rows as counterfactuals of the query at `position`."""
@@ -51,7 +53,9 @@ class Origin:
         context = replace(self.context.take(positions), query=own)
         said = self.model.stand_in.probabilities(values)[np.arange(len(values)), context.target]
         density = self.model.generator.log_prob(context, values)
-        told = info_of(self.model, own, values, context.target, log_density=density, probability=said)
+        told = info_of(
+            self.model, own, values, context.target, log_density=density, probability=said, uncounted=self.uncounted
+        )
         if self.model.coherence is not None:
             rows = self.model.coherence.density
             told["rarity"] = rows.rarity(rows.judge(values)[0], context.target)
@@ -71,14 +75,21 @@ class Origin:
 
 
 def info_of(
-    model: Model, own: Values, values: Values, target: Ints, *, log_density: Floats, probability: Floats
-) -> dict[str, Any]:  # fmt: skip
+    model: Model,
+    own: Values,
+    values: Values,
+    target: Ints,
+    *,
+    log_density: Floats,
+    probability: Floats,
+    uncounted: NDArray[np.bool_],
+) -> dict[str, Any]:
     """What is told of answers `values` to the rows `own`, column by column."""
     before, after = model.encoding.standardise(own), model.encoding.standardise(values)
     return {
         "target": model.classes[target],
         "log_density": log_density,
-        "n_changed": differ(values, own).sum(axis=1),
+        "n_changed": (differ(values, own) & ~uncounted).sum(axis=1),
         "proximity": np.sqrt(((before - after) ** 2).sum(axis=1)),
         "probability": probability,
     }

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-__all__ = ["Query", "bound_by"]
+__all__ = ["Query", "bound_by", "dependent_features", "uncounted"]
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -61,7 +61,8 @@ class Query:
         if len(rows) == 0:
             raise QueryError("rows is empty; give at least one row to explain")
         frame, values = model.encoding.conform(rows)
-        _check_changeable(model.schema, model.schema.mask(list(bound.frozen)))
+        _check_changeable(model.schema, model.schema.mask([*bound.frozen, *bound.consequences]))
+        _check_consequences(model, bound, request)
         targets = _targets(model, request, frame, values, check)
         asked = request.model_copy(update={"p": p, "frozen": bound.frozen, "constraints": bound})
         return cls.of_values(model, values, targets, asked, frame=frame)
@@ -74,9 +75,13 @@ class Query:
         bound = asked.constraints
         frozen = model.schema.mask(list(bound.frozen))
         mask = np.tile(frozen, (len(values), 1))
-        limits = Limits.build(bound, model.encoding, values, mask) if limited(bound) else None
+        dependent = dependent_features(model, asked)
+        limits = (
+            Limits.build(bound, model.encoding, values, mask, dependent=dependent) if limited(bound) else None
+        )  # fmt: skip
         sure = _confidence(model, asked.confidence, targets)
-        held = mask if limits is None else limits.frozen
+        # What follows by wish is kept while drawing, and set afterwards.
+        held = mask if limits is None else limits.frozen | limits.follows
         context = Context(values, targets, np.full(len(values), asked.p), held, sure)
         assert asked.seed is not None
         rows = pd.DataFrame(index=range(len(values))) if frame is None else frame
@@ -91,6 +96,13 @@ class Query:
         if self.limits is None:
             return np.ones(len(self), dtype=bool)
         return np.array([reason is None for reason in self.limits.reasons])
+
+    @property
+    def told(self) -> Context:
+        """What answers are conditioned on when the density is asked of them: what follows by wish may differ."""
+        if self.limits is None or not self.limits.follows.any():
+            return self.context
+        return replace(self.context, frozen=self.context.frozen & ~self.limits.follows)
 
     @property
     def sort(self) -> str:
@@ -135,6 +147,16 @@ def _check_novel(model: Model) -> None:
         )
 
 
+def _check_consequences(model: Model, bound: Constraints, request: Request) -> None:
+    """Refuse a consequence for a feature that already follows from others in the table."""
+    dependent = dependent_features(model, request)
+    for name in bound.consequences:
+        if dependent[model.schema.position(name)]:
+            raise ConstraintError(
+                f"consequences {name!r}: it follows from other features in every training row already; leave it out"
+            )
+
+
 def bound_by(schema: Schema, request: Request) -> Constraints:
     """The constraints that bind a call: the schema's, the call's, and the features in `frozen`.
 
@@ -150,6 +172,19 @@ def bound_by(schema: Schema, request: Request) -> Constraints:
     bound = combine(schema.constraints, given.model_copy(update={"frozen": names}))
     schema.check_constraints(bound)
     return bound.model_copy(update={"override": given.override})
+
+
+def dependent_features(model: Model, request: Request) -> NDArray[np.bool_]:
+    """Which features of an answer depend on others in the table, so that they follow and don't count as changes."""
+    if not (request.refine and request.coherent) or model.coherence is None:
+        return np.zeros(len(model.schema), dtype=bool)
+    return model.coherence.dependencies.followers
+
+
+def uncounted(model: Model, request: Request) -> NDArray[np.bool_]:
+    """Which features of an answer follow from others, by wish or in the table; they don't count as changes."""
+    by_wish: NDArray[np.bool_] = model.schema.mask(list(request.constraints.consequences))
+    return dependent_features(model, request) | by_wish
 
 
 def limited(bound: Constraints) -> bool:

@@ -21,6 +21,8 @@ from dicoflex.table.encoding import Values
 
 Ints = NDArray[np.int64]
 COLUMNS = ["row", "wanted", "got", "reason"]
+UNBROKEN = ("frozen", "consequences")
+"""Kinds that draws can't break: what is frozen is not drawn, and what follows is set afterwards."""
 BLAMED = 64
 """How many unbound draws of a query the constraints are tried on, to see which of them rules out most."""
 
@@ -118,7 +120,7 @@ def hardest(model: Model, query: Query, which: Ints) -> dict[int, str]:
     """For each query in `which`, in words, the constraint that most of the draws break which only frozen binds."""
     bound = query.request.constraints
     # What is frozen binds the draws without limits too.
-    ones = [one for one in bound.one_by_one() if KINDS[one.kind].role == "limit" and one.kind != "frozen"]
+    ones = [one for one in bound.one_by_one() if KINDS[one.kind].role == "limit" and one.kind not in UNBROKEN]
     if not ones:
         return {}
     shares = _broken_shares(model, query, which, ones)

@@ -20,12 +20,12 @@ from dicoflex.constraints import Constraints
 from dicoflex.constraints.kinds import KINDS, OneConstraint
 from dicoflex.constraints.parts import PerUnit, Range
 from dicoflex.constraints.rules.kinds import resolve
-from dicoflex.constraints.rules.meaning import evaluate
-from dicoflex.constraints.rules.parser import parse
-from dicoflex.constraints.rules.tree import Rule, names
+from dicoflex.constraints.rules.meaning import evaluate, worked_out
+from dicoflex.constraints.rules.parser import parse, parse_value
+from dicoflex.constraints.rules.tree import Expression, Rule, names
 from dicoflex.table.feature import Feature, Kind, dtype_of
 from dicoflex.table.schema import Schema
-from dicoflex.values import is_missing, plain
+from dicoflex.values import equal, is_missing, plain
 
 ROUNDING = 1e-14  # of limits that are calculated from the query, as a share of their size
 STEP_ROUNDING = 1e-12  # of multiples of a step, as a share of their size
@@ -42,14 +42,16 @@ def verify(
     schema: Schema,
     *,
     frozen: Sequence[Any] = (),
+    dependent: Sequence[Any] = (),
     others: Mapping[str, np.ndarray] | None = None,
 ) -> pd.DataFrame:
     """Whether each answer obeys each constraint: a frame with the columns row, cf, constraint, holds.
 
     queries: the rows explained; frame: the answers, index (row, cf); positions: the place of each answer's query.
-    frozen: features that may not change besides those of `constraints`. The line "schema" says that the columns and
-    dtypes are the query's, and every changed value is one that the schema knows. others: further lines, with whether
-    they hold of each answer.
+    frozen: features that may not change besides those of `constraints`. dependent: features that follow from others in
+    the table, so that, as those of consequences, they count neither as a change nor as cost. The line "schema" says
+    that the columns and dtypes are the query's, and every changed value is one that the schema knows. others: further
+    lines, with whether they hold of each answer.
 
     >>> queries = pd.DataFrame({"age": [30], "hours": [40]})
     >>> index = pd.MultiIndex.from_tuples([(0, 0)], names=["row", "cf"])
@@ -63,7 +65,7 @@ def verify(
        0   0               schema   True
     """
     wanted = constraints.merge(Constraints(frozen=list(dict.fromkeys(frozen))))
-    checks = _checks(wanted, schema)
+    checks = _checks(wanted, schema, {*wanted.consequences, *dependent})
     # A column that an answer lacks counts as missing in it.
     before, after = _rows(queries), _rows(frame.reindex(columns=queries.columns))
     typed = _same_types(queries, frame)
@@ -96,13 +98,14 @@ def _verdicts(checks: list[tuple[str, Check]], query: Row, answer: Row, typed: b
     return [check(pair) for _, check in checks]
 
 
-def _checks(constraints: Constraints, schema: Schema) -> list[tuple[str, Check]]:
+def _checks(constraints: Constraints, schema: Schema, uncounted: set[Any]) -> list[tuple[str, Check]]:
     """A check per single constraint, with its label; weights and manners are met or not through the others."""
     limits = [one for one in constraints.one_by_one() if KINDS[one.kind].role == "limit"]
-    return [*((one.label, _check(one, constraints, schema)) for one in limits), ("schema", _fits(schema))]
+    checks = [(one.label, _check(one, constraints, schema, uncounted)) for one in limits]
+    return [*checks, ("schema", _fits(schema))]
 
 
-def _check(one: OneConstraint, constraints: Constraints, schema: Schema) -> Check:
+def _check(one: OneConstraint, constraints: Constraints, schema: Schema, uncounted: set[Any]) -> Check:
     name, strict = one.feature, constraints.strict
     match one.kind:
         case "frozen":
@@ -118,11 +121,13 @@ def _check(one: OneConstraint, constraints: Constraints, schema: Schema) -> Chec
         case "steps":
             return _step(schema[name], *one.args)
         case "max_changes":
-            return lambda pair: len(pair.changed) <= one.args[0]
+            return lambda pair: len(pair.changed - uncounted) <= one.args[0]
         case "rules":
             return _rule(parse(*one.args), schema)
         case "max_cost":
-            return lambda pair: _cost(pair, constraints) <= one.args[0] + COST_ROUNDING
+            return lambda pair: _cost(pair, constraints, uncounted) <= one.args[0] + COST_ROUNDING
+        case "consequences":
+            return _consequence(schema[name], parse_value(*one.args), schema)
         case _:
             raise NotImplementedError(f"{one.kind} has no check")
 
@@ -212,10 +217,10 @@ def _step(feature: Feature, step: float) -> Check:
     return holds
 
 
-def _cost(pair: _Pair, constraints: Constraints) -> float:
+def _cost(pair: _Pair, constraints: Constraints, uncounted: set[Any]) -> float:
     """What the changes of an answer cost; a value that appears or vanishes counts as one unit."""
     total = 0.0
-    for name in pair.changed:
+    for name in pair.changed - uncounted:
         weight = constraints.cost.get(name, 0.0)
         if isinstance(weight, PerUnit):
             query, answer = pair.query[name], pair.answer[name]
@@ -227,9 +232,35 @@ def _cost(pair: _Pair, constraints: Constraints) -> float:
 
 
 def _rule(rule: Rule, schema: Schema) -> Check:
+    columns, orders = _named(rule, schema)
+
+    def holds(pair: _Pair) -> bool:
+        now, before = ({name: row[c] for name, c in columns.items()} for row in (pair.answer, pair.query))
+        return evaluate(rule, now, was=before, orders=orders)
+
+    return holds
+
+
+def _consequence(feature: Feature, made: Expression, schema: Schema) -> Check:
+    columns, orders = _named(made, schema)
+
+    def holds(pair: _Pair) -> bool:
+        now, before = ({name: row[c] for name, c in columns.items()} for row in (pair.answer, pair.query))
+        meant = worked_out(made, now, was=before, orders=orders)
+        found = pair.answer[feature.name]
+        if meant is None or is_missing(found):
+            return meant is None and is_missing(found)
+        if feature.is_number:
+            return bool(found == (np.rint(meant) if feature.is_whole else _stored(feature, meant)))
+        return equal(meant, found)
+
+    return holds
+
+
+def _named(rule: Rule | Expression, schema: Schema) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The columns that a rule's names mean, and the levels of those that are ordinals."""
     columns = {name: resolve(name, schema.names) for name in names(rule)}
-    orders = {name: schema[c].levels for name, c in columns.items() if schema[c].kind is Kind.ORDINAL}
-    return lambda pair: evaluate(rule, {name: pair.answer[c] for name, c in columns.items()}, orders=orders)
+    return columns, {name: schema[c].levels for name, c in columns.items() if schema[c].kind is Kind.ORDINAL}
 
 
 def _fits(schema: Schema) -> Check:

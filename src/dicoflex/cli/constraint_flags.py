@@ -277,6 +277,10 @@ def _cost(text: str, flag: Flag, word: str) -> Any:
     return {"per_unit": amount} if text.endswith(PER_UNIT) else amount
 
 
+def _texts(words: Words, flag: Flag, schema: Schema) -> list[tuple[Any, str]]:
+    return [(feature.name, text) for feature, text, _ in _assigned(words, flag, schema)]
+
+
 def _entries(words: Words, _: Flag, schema: Schema) -> list[str]:
     """Entries with commas between; one that names a rule or feature with commas stays whole."""
     known = [one.entry for one in schema.constraints.one_by_one()]
@@ -290,6 +294,7 @@ FORMS: dict[str, Callable[[Any, Flag, Schema], Any]] = {
     "moves": _moves,
     "amounts": _amounts,
     "costs": _costs,
+    "texts_by_feature": _texts,
     "entries": _entries,
 }
 """How words of a form become what `Constraints` takes; words of other forms are taken as they are."""

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from dicoflex.constraints.rules.parser import parse
+from dicoflex.constraints.rules.parser import parse, parse_value
 from dicoflex.constraints.words import Value, cost_text, either, moves_text, plain, range_text
 from dicoflex.errors import ConstraintError
 
@@ -54,8 +54,9 @@ class Flag(NamedTuple):
 
     name: str
     form: Literal[
-        "features", "ranges", "values", "moves", "amounts", "costs", "texts", "entries", "count", "number", "switch"
-    ]
+        "features", "ranges", "values", "moves", "amounts", "costs", "texts", "texts_by_feature", "entries", "count",
+        "number", "switch",
+    ]  # fmt: skip
     help: str
     metavar: str | None = None
     example: str = ""
@@ -166,6 +167,12 @@ def _same_step(one: float, two: float) -> float:
     return one
 
 
+def _same_consequence(one: str, two: str) -> str:
+    if str(parse_value(one)) != str(parse_value(two)):
+        raise ConstraintError(f"it follows from {one!r} and from {two!r}, which differ; give one of them")
+    return one
+
+
 def _greater_cost(one: Any, two: Any) -> Any:
     if type(one) is not type(two):
         raise ConstraintError(
@@ -247,6 +254,14 @@ _ROWS = (
         "rules", TEXTS, _rules,
         words=lambda text: (f"rule {text}", f"{text} must hold"),
         flag=Flag("--rule", "texts", "Condition that every answer meets: 'rent <= income'.", "RULE"),
+    ),
+    Kind(
+        "consequences", BY_FEATURE, _same_consequence,
+        words=lambda name, text: (f"consequence {name}", f"{name} follows from other values: {text}"),
+        flag=Flag(
+            "--then", "texts_by_feature", "What a feature follows from: 'age=was.age + (residence - was.residence)'.",
+            "FEATURE=VALUE", "'tenure=if job != was.job then 0 else was.tenure'",
+        ),
     ),
     Kind(
         "steps", BY_FEATURE, _same_step,

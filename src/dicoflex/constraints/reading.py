@@ -11,6 +11,7 @@ __all__ = [
     "Value",
     "amount",
     "by_feature",
+    "consequences",
     "entries",
     "features",
     "json_object",
@@ -28,7 +29,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from dicoflex.constraints.kinds import KINDS
-from dicoflex.constraints.rules.parser import parse
+from dicoflex.constraints.rules.parser import parse, parse_value
 from dicoflex.constraints.words import Value
 from dicoflex.errors import ConstraintError
 from dicoflex.runtime import strict_json
@@ -72,6 +73,14 @@ def rules(given: Any, field: str) -> tuple[str, ...]:
     parsed = [parse(text) for text in texts]
     _unique([str(rule) for rule in parsed], field)
     return tuple(rule.text for rule in parsed)
+
+
+def consequences(given: Any, field: str) -> dict[Name, str]:
+    """Features with what they follow from, as it was written."""
+    read = by_feature(given, field)
+    if len(read) > MOST_RULES:
+        raise ConstraintError(f"{field} has {len(read):,} entries, and {MOST_RULES} are the most; leave some out")
+    return {name: within(name, field, parse_value, text).text for name, text in read}
 
 
 def steps(given: Any, field: str) -> dict[Name, float]:

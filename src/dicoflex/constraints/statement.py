@@ -8,7 +8,9 @@ don't change. `ranges`, `allowed` and `forbidden` bind changed values, and with 
 `decrease` let a feature change only to a greater (smaller) value. A feature with a range, a direction or a step does
 not become missing; where the query is missing, a relative range, a difference or a direction keeps it so.
 `transitions` say where a listed value may go; other values are free. `steps` put changed numbers on multiples.
-`rules` hold on every answer. A listed value stands for every level that equals it: 1 for 1, 1.0 and True.
+`rules` hold on every answer, and may speak of the query. `consequences` are features that follow from others instead
+of being chosen: their value is worked out, and counts neither as a change nor as cost. A listed value stands for every
+level that equals it: 1 for 1, 1.0 and True.
 """
 
 from __future__ import annotations
@@ -29,8 +31,9 @@ from dicoflex.constraints import joining, parts, reading
 from dicoflex.constraints.kinds import KINDS, OneConstraint
 from dicoflex.constraints.parts import PerUnit, Range, Stated
 from dicoflex.constraints.reading import Name, Value
-from dicoflex.constraints.rules.parser import parse
-from dicoflex.constraints.rules.tree import Rule
+from dicoflex.constraints.rules.parser import parse, parse_value
+from dicoflex.constraints.rules.tree import Changed, Expression, Rule, walk
+from dicoflex.constraints.rules.tree import Name as Named
 from dicoflex.constraints.words import plain
 from dicoflex.errors import ConstraintError
 
@@ -56,6 +59,7 @@ class Constraints(Stated):
     transitions: feature to, for some of its values, the values it may go to from there.
     max_changes: how many features may differ from the query.
     rules: conditions that every answer meets; see `dicoflex.constraints.rules`.
+    consequences: feature to what its value follows from: {"age": "was.age + (residence - was.residence)"}.
     steps: feature to the step whose multiples a changed number may take.
     cost: feature to what its change costs, a number or `per_unit(0.5)`; other features cost nothing.
     max_cost: how much all changes together may cost.
@@ -83,6 +87,7 @@ class Constraints(Stated):
     transitions: Annotated[dict[Name, dict[Value, tuple[Value, ...]]], _by(reading.transitions)] = {}
     max_changes: Annotated[int | None, _by(reading.whole_number)] = None
     rules: Annotated[tuple[str, ...], _by(reading.rules)] = ()
+    consequences: Annotated[dict[Name, str], _by(reading.consequences)] = {}
     steps: Annotated[dict[Name, float], _by(reading.steps)] = {}
     cost: Annotated[dict[Name, float | PerUnit], _by(parts.costs)] = {}
     max_cost: Annotated[float | None, _by(reading.amount)] = None
@@ -107,11 +112,23 @@ class Constraints(Stated):
         for name, ranges in self.ranges.items():
             for limits in ranges:
                 self._check_range(name, limits)
+        self._check_consequences()
         if self.max_cost is not None and not self.cost:
             raise ConstraintError(
                 f"max_cost is {plain(self.max_cost)} and cost is empty; say what changes cost, cost={{'hours': 1}}"
             )
         return self
+
+    def _check_consequences(self) -> None:
+        for name in self.consequences:
+            if name in self.frozen:
+                raise ConstraintError(f"consequences {name!r}: it is frozen too; leave it out of one of them")
+            if name in self.cost:
+                raise ConstraintError(
+                    f"cost {name!r}: it follows from others and costs nothing of its own; leave it out"
+                )
+        if self.consequences:
+            _ = self.parsed_consequences
 
     def _check_range(self, name: Name, limits: Range) -> None:
         """Refuse a range that leaves a feature's direction, step or allowed values nothing to change to."""
@@ -171,6 +188,12 @@ class Constraints(Stated):
         """The rules as trees, in the order of `rules`."""
         return tuple(parse(text) for text in self.rules)
 
+    @cached_property
+    def parsed_consequences(self) -> dict[Name, Expression]:
+        """What features follow from, as trees, in an order in which they can be worked out."""
+        made = {name: parse_value(text) for name, text in self.consequences.items()}
+        return {name: made[name] for name in _in_turn({name: _now(one, made) for name, one in made.items()})}
+
     @property
     def is_empty(self) -> bool:
         """Whether nothing is constrained; `strict` and `override` alone constrain nothing."""
@@ -222,6 +245,30 @@ class Constraints(Stated):
     def only(self, one: OneConstraint) -> Constraints:
         """One of the set's constraints alone, with the weights and the manner in which it is meant here."""
         return joining.only(self, one)
+
+
+def _now(made: Expression, known: Iterable[Name]) -> list[Name]:
+    """Those of the known features whose value in the answer an expression asks for."""
+    asked = {node.name for node in walk(made.tree) if isinstance(node, Named | Changed)}
+    return [name for name in known if str(name) in asked]
+
+
+def _in_turn(needs: dict[Name, list[Name]]) -> list[Name]:
+    """The features, each after those that it needs; a circle is refused, and named."""
+    turn: list[Name] = []
+    while len(turn) < len(needs):
+        ready = [name for name in needs if name not in turn and all(one in turn for one in needs[name])]
+        if not ready:
+            raise ConstraintError(f"consequences go round in a circle: {_circle(needs, turn)}; break it with was.")
+        turn += ready
+    return turn
+
+
+def _circle(needs: dict[Name, list[Name]], done: list[Name]) -> str:
+    path = [next(name for name in needs if name not in done)]
+    while path.count(path[-1]) == 1:
+        path.append(next(one for one in needs[path[-1]] if one not in done))
+    return " follows from ".join(map(str, path[path.index(path[-1]) :]))
 
 
 def has_multiple(low: float | None, high: float | None, step: float) -> bool:

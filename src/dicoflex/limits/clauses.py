@@ -2,16 +2,17 @@
 
 A literal says of encoded values that a linear expression of numbers compares with 0, that a feature is at one of some
 levels, that it is missing, or (an *opaque* one) something that only a finished row can tell. A comparison that
-touches a missing value is false, so its negation is true: every literal carries what it is worth then.
+touches a missing value is false, so its negation is true: every literal carries what it is worth then. Ordinals count
+by rank in linear expressions. Queries of which a rule says different things have different sets of clauses.
 """
 
 from __future__ import annotations
 
-__all__ = ["BELOW", "EQUAL", "LEVELS", "LINEAR", "MISSING", "OPAQUE", "UNEQUAL", "Clauses", "holds"]
+__all__ = ["BELOW", "EQUAL", "LEVELS", "LINEAR", "MISSING", "OPAQUE", "UNEQUAL", "Clauses"]
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from itertools import pairwise, product
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -19,25 +20,29 @@ from numpy.typing import NDArray
 
 from dicoflex.constraints.rules.kinds import resolve
 from dicoflex.constraints.rules.tree import (
+    CALLED,
     And,
     Arithmetic,
+    Changed,
     Comparison,
+    Expression,
     Member,
     Missing,
     Name,
-    Node,
     Not,
     Number,
     Or,
     Rule,
-    Text,
-    Truth,
+    Was,
+    speaks_of_the_query,
+    walk,
 )
 from dicoflex.errors import ConstraintError
+from dicoflex.limits.binding import Own, Unknown, bind, prepared
+from dicoflex.limits.codes import codes
 from dicoflex.table.encoding import Values
-from dicoflex.table.feature import Feature
+from dicoflex.table.feature import Feature, Kind
 from dicoflex.table.schema import Schema
-from dicoflex.values import equal
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -62,14 +67,20 @@ class _Literal:
     touches: tuple[int, ...] = ()
 
 
+Clause = tuple[_Literal, ...]
+
+
 @dataclass(frozen=True)
 class Clauses:
     """All clauses of some rules.
 
-    start: clause c owns literals start[c] to start[c + 1]. sort, op, constant, feature, if_missing: one per literal.
-    coefficients: (literals, features). levels: (literals, most levels of any feature). touches: (clauses, features).
+    sets: set s owns clauses sets[s] to sets[s + 1]. start: clause c owns literals start[c] to start[c + 1]. sort, op,
+    constant, feature, if_missing: one per literal. coefficients: (literals, features). levels: (literals, most levels
+    of any feature). touches: (clauses, features). rule: the number of each clause's rule. ranks: how many ranks each
+    ordinal has; infinitely many for other features.
     """
 
+    sets: NDArray[np.int64]
     start: NDArray[np.int64]
     sort: NDArray[np.int64]
     op: NDArray[np.int64]
@@ -79,32 +90,30 @@ class Clauses:
     levels: Bools
     if_missing: Bools
     touches: Bools
-    rule: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    rule: NDArray[np.int64]
+    ranks: Floats
 
     @classmethod
-    def build(cls, rules: Sequence[Rule], schema: Schema) -> Clauses:
-        """The clauses of `rules`, whose names and kinds were checked."""
-        clauses, origin = [], []
-        for number, rule in enumerate(rules):
-            found = _clauses(rule.tree, schema, negated=False)
-            if len(found) > MOST_CLAUSES:
-                raise ConstraintError(
-                    f"rule {rule.text!r} joins too many alternatives ({len(found)} clauses, at most {MOST_CLAUSES}); "
-                    "write it as several rules"
-                )
-            clauses += found
-            origin += [number] * len(found)
-        literals = sum(map(len, clauses))
-        if literals > MOST_LITERALS:
-            raise ConstraintError(
-                f"the rules come to {literals:,} conditions when taken apart, and {MOST_LITERALS:,} are the most; "
-                "leave some out, or join fewer alternatives"
-            )
-        return cls._pack(clauses, origin, schema)
+    def build(
+        cls, rules: Sequence[Rule], schema: Schema, query: Values, consequences: Mapping[str, Expression]
+    ) -> tuple[Clauses, NDArray[np.int64]]:
+        """The clauses of `rules`, whose names and kinds were checked, and which set of them each query has.
+
+        consequences: what features follow from, by their names, in the order in which they can be worked out.
+        """
+        trees = [prepared(rule.tree, consequences) for rule in rules]
+        plain = {k: _counted(rules[k], tree, schema) for k, tree in enumerate(trees) if not speaks_of_the_query(tree)}
+        about = {k: tree for k, tree in enumerate(trees) if k not in plain}
+        owns, set_of = _owns(about, schema, query)
+        sets = [plain | {k: _counted(rules[k], bind(tree, own), schema) for k, tree in about.items()} for own in owns]
+        for one in sets[:1]:
+            _check_literals(one)
+        return cls._pack(sets, schema), set_of
 
     @classmethod
-    def _pack(cls, clauses: list[tuple[_Literal, ...]], origin: list[int], schema: Schema) -> Clauses:
-        literals = [literal for clause in clauses for literal in clause]
+    def _pack(cls, sets: list[dict[int, list[Clause]]], schema: Schema) -> Clauses:
+        clauses = [(k, clause) for one in sets for k in sorted(one) for clause in one[k]]
+        literals = [literal for _, clause in clauses for literal in clause]
         widest = max([1, *(f.n_states for f in schema.features if not f.is_number)])
         coefficients = np.zeros((len(literals), len(schema)))
         levels = np.zeros((len(literals), widest), dtype=bool)
@@ -113,11 +122,12 @@ class Clauses:
                 coefficients[i, j] = value
             levels[i, list(literal.levels)] = True
         touches = np.zeros((len(clauses), len(schema)), dtype=bool)
-        for c, clause in enumerate(clauses):
+        for c, (_, clause) in enumerate(clauses):
             for literal in clause:
                 touches[c, list(literal.touches)] = True
         return cls(
-            start=np.cumsum([0, *map(len, clauses)]).astype(np.int64),
+            sets=np.cumsum([0, *(sum(map(len, one.values())) for one in sets)]).astype(np.int64),
+            start=np.cumsum([0, *(len(clause) for _, clause in clauses)]).astype(np.int64),
             sort=np.array([x.sort for x in literals], dtype=np.int64),
             op=np.array([x.op for x in literals], dtype=np.int64),
             coefficients=coefficients,
@@ -126,32 +136,95 @@ class Clauses:
             levels=levels,
             if_missing=np.array([x.if_missing for x in literals], dtype=bool),
             touches=touches,
-            rule=np.array(origin, dtype=np.int64),
+            rule=np.array([k for k, _ in clauses], dtype=np.int64),
+            ranks=np.array([len(f.levels) if f.kind is Kind.ORDINAL else np.inf for f in schema.features]),
         )
 
     def __len__(self) -> int:
         return len(self.start) - 1
 
-    def may_hold(self, values: Values) -> Bools:
-        """Which clauses hold on each row of encoded values, up to rounding, or have a literal that can't tell."""
-        true = np.zeros((len(values), len(self.sort)), dtype=bool)
-        for i, sort in enumerate(self.sort):
-            if sort == LEVELS:
-                true[:, i] = self.levels[i][values[:, self.feature[i]].astype(np.int64)]
-            elif sort == MISSING:
-                true[:, i] = np.isnan(values[:, self.feature[i]]) == self.if_missing[i]
-            else:
-                true[:, i] = sort == OPAQUE or self._linear_holds(i, values)
-        return np.array([true[:, a:b].any(axis=1) for a, b in pairwise(self.start)]).reshape(len(self), len(values)).T
+    def of_set(self, number: int) -> range:
+        """The clauses of a set."""
+        return range(int(self.sets[number]), int(self.sets[number + 1]))
+
+    def may_hold(self, values: Values, clauses: range) -> Bools:
+        """Which of some clauses hold on each row of encoded values, up to rounding, or have one that can't tell."""
+        found = [
+            np.array([self._literal_holds(i, values) for i in range(self.start[c], self.start[c + 1])]).any(axis=0)
+            for c in clauses
+        ]
+        return np.array(found, dtype=bool).reshape(len(clauses), len(values)).T
+
+    def _literal_holds(self, i: int, values: Values) -> Bools:
+        sort, column = self.sort[i], values[:, self.feature[i]]
+        if sort == LEVELS:
+            return np.asarray(self.levels[i][column.astype(np.int64)])
+        if sort == MISSING:
+            return np.asarray(np.isnan(column) == self.if_missing[i])
+        return np.ones(len(values), dtype=bool) if sort == OPAQUE else self._linear_holds(i, values)
 
     def _linear_holds(self, i: int, values: Values) -> Bools:
         used = self.coefficients[i] != 0
-        total = values[:, used] @ self.coefficients[i, used] + self.constant[i]
+        known = np.where(values[:, used] >= self.ranks[used], np.nan, values[:, used])
+        total = known @ self.coefficients[i, used] + self.constant[i]
         compare = {AT_MOST: np.less_equal, BELOW: np.less, EQUAL: np.equal, UNEQUAL: np.not_equal}[int(self.op[i])]
         return np.asarray(np.where(np.isnan(total), self.if_missing[i], compare(total, 0.0)))
 
 
-def _clauses(node: Node, schema: Schema, *, negated: bool) -> list[tuple[_Literal, ...]]:
+def _owns(about: Mapping[int, Any], schema: Schema, query: Values) -> tuple[list[Own], NDArray[np.int64]]:
+    """What queries were, as far as rules ask, each different one once, and which of them each query is."""
+    spoken = [node for tree in about.values() for node in walk(tree) if isinstance(node, Was | Changed)]
+    asked = {node.name: _feature(Name(node.name), schema)[0] for node in spoken}
+    known = np.where(np.isnan(query), np.inf, query)[:, list(asked.values())]
+    if not asked:
+        return [Own({}, {})], np.zeros(len(query), dtype=np.int64)
+    rows, set_of = np.unique(known, axis=0, return_inverse=True)
+    return [_own(row, asked, schema) for row in rows], set_of.reshape(-1)
+
+
+def _own(row: Floats, asked: Mapping[str, int], schema: Schema) -> Own:
+    plain: dict[str, Any] = {}
+    ranks: dict[str, int | None] = {}
+    for (name, j), value in zip(asked.items(), row.tolist(), strict=True):
+        feature = schema.features[j]
+        there = value < np.inf if feature.is_number else value < len(feature.levels)
+        plain[name] = (value if feature.is_number else feature.levels[int(value)]) if there else None
+        if feature.kind is Kind.ORDINAL:
+            ranks[name] = int(value) if there else None
+    return Own(plain, ranks)
+
+
+def _counted(rule: Rule, tree: Any, schema: Schema) -> list[Clause]:
+    """The clauses of one rule, none of which is settled beforehand."""
+    found = _clauses(tree, schema, negated=False)
+    if len(found) > MOST_CLAUSES:
+        raise ConstraintError(
+            f"rule {rule.text!r} joins too many alternatives ({len(found)} clauses, at most {MOST_CLAUSES}); "
+            "write it as several rules"
+        )
+    open_ = [clause for clause in found if not any(_settled(literal) is True for literal in clause)]
+    return [tuple(x for x in clause if _settled(x) is None) or clause[:1] for clause in open_]
+
+
+def _settled(literal: _Literal) -> bool | None:
+    """Whether a literal holds whatever a row is; None where that depends on it."""
+    if literal.sort != LINEAR or literal.touches:
+        return None
+    constant = literal.constant
+    tests = {AT_MOST: constant <= 0, BELOW: constant < 0, EQUAL: constant == 0, UNEQUAL: constant != 0}
+    return tests[literal.op]
+
+
+def _check_literals(clauses: Mapping[int, list[Clause]]) -> None:
+    literals = sum(len(clause) for found in clauses.values() for clause in found)
+    if literals > MOST_LITERALS:
+        raise ConstraintError(
+            f"the rules come to {literals:,} conditions when taken apart, and {MOST_LITERALS:,} are the most; "
+            "leave some out, or join fewer alternatives"
+        )
+
+
+def _clauses(node: Any, schema: Schema, *, negated: bool) -> list[Clause]:
     """The conjunctive normal form of a tree or of its negation."""
     if isinstance(node, Not):
         return _clauses(node.part, schema, negated=not negated)
@@ -167,30 +240,33 @@ def _clauses(node: Node, schema: Schema, *, negated: bool) -> list[tuple[_Litera
     return [(_literal(node, schema, negated=negated),)]
 
 
-def _member(node: Member, schema: Schema, *, negated: bool) -> list[tuple[_Literal, ...]]:
+def _member(node: Member, schema: Schema, *, negated: bool) -> list[Clause]:
     """`in`: for levels one literal, for numbers an equation per value."""
     if isinstance(node.item, Name) and _is_level(node.item, schema):
         j, feature = _feature(node.item, schema)
-        codes = {code for value in node.values for code in _codes(feature, "==", value)}
-        return [(_on_levels(j, feature, codes, negated=negated),)]
+        chosen = {code for value in node.values for code in codes(feature, "==", value.value)}
+        return [(_on_levels(j, feature, chosen, negated=negated),)]
     equations = [_literal(Comparison("==", node.item, value), schema, negated=negated) for value in node.values]
     return [(equation,) for equation in equations] if negated else [tuple(equations)]
 
 
-def _literal(node: Node, schema: Schema, *, negated: bool) -> _Literal:
+def _literal(node: Any, schema: Schema, *, negated: bool) -> _Literal:
+    if isinstance(node, Unknown):
+        return _Literal(OPAQUE, touches=tuple(_feature(Name(name), schema)[0] for name in node.about))
     if isinstance(node, Missing):
-        j, feature = _feature(node.name, schema)
+        j, feature = _feature(Name(node.name.name), schema)
         if feature.is_number:
             return _Literal(MISSING, feature=j, if_missing=not negated, touches=(j,))
         return _on_levels(j, feature, {len(feature.levels)} if feature.missing else set(), negated=negated, plain=True)
-    assert isinstance(node, Comparison)
+    other: Any
     for name, op, other in ((node.left, node.op, node.right), (node.right, _MIRROR[node.op], node.left)):
-        if isinstance(name, Name) and _is_level(name, schema) and not isinstance(other, Name):
+        if isinstance(name, Name) and _is_level(name, schema) and not isinstance(other, Name | Arithmetic):
             j, feature = _feature(name, schema)
-            return _on_levels(j, feature, set(_codes(feature, op, other)), negated=negated)
+            return _on_levels(j, feature, set(codes(feature, op, other.value)), negated=negated)
     left, right = _linear(node.left, schema), _linear(node.right, schema)
     opaque = _Literal(OPAQUE, touches=tuple(_touched(node, schema)))
-    if left is None or right is None:
+    by_value = not isinstance(node.left, Arithmetic) and not isinstance(node.right, Arithmetic)
+    if left is None or right is None or (by_value and (_is_level(node.left, schema) or _is_level(node.right, schema))):
         return opaque
     terms = {j: left.get(j, 0.0) - right.get(j, 0.0) for j in left | right}
     # A feature whose weights add up to nothing still makes the comparison false where it is missing.
@@ -227,31 +303,21 @@ def _on_levels(j: int, feature: Feature, codes: set[int], *, negated: bool, plai
     return _Literal(LEVELS, feature=j, levels=tuple(sorted(chosen)), touches=(j,))
 
 
-def _codes(feature: Feature, op: str, literal: Any) -> list[int]:
-    """The codes of the levels that compare so with a literal: equality by value, order by the feature's own."""
-    value = literal.value if isinstance(literal, Number | Text | Truth) else literal
-    same = [code for code, level in enumerate(feature.levels) if equal(level, value)]
-    if op == "==":
-        return same
-    if op == "!=":
-        return [code for code in range(len(feature.levels)) if code not in same]
-    at = same[0] if same else -1
-    tests = {"<": lambda c: c < at, "<=": lambda c: c <= at, ">": lambda c: c > at, ">=": lambda c: c >= at}
-    return [code for code in range(len(feature.levels)) if same and tests[op](code)]
-
-
-def _linear(node: Node, schema: Schema) -> dict[int, float] | None:
+def _linear(node: Any, schema: Schema) -> dict[int, float] | None:
     """Coefficients by feature, the constant under -1; None where the expression is not linear in numbers."""
     if isinstance(node, Number):
         return {CONSTANT: node.value}
     if isinstance(node, Name):
         j, feature = _feature(node, schema)
-        return {j: 1.0} if feature.is_number else None
+        return {j: 1.0} if feature.is_number or feature.kind is Kind.ORDINAL else None
     if not isinstance(node, Arithmetic):
         return None
     left, right = _linear(node.left, schema), _linear(node.right, schema)
     if left is None or right is None:
         return None
+    if node.op in CALLED:
+        known = set(left) == set(right) == {CONSTANT}
+        return {CONSTANT: CALLED[node.op](left[CONSTANT], right[CONSTANT])} if known else None
     if node.op in ("+", "-"):
         sign = 1.0 if node.op == "+" else -1.0
         return {j: left.get(j, 0.0) + sign * right.get(j, 0.0) for j in left | right}
@@ -268,7 +334,7 @@ def _feature(node: Name, schema: Schema) -> tuple[int, Feature]:
     return j, schema.features[j]
 
 
-def _is_level(node: Node, schema: Schema) -> bool:
+def _is_level(node: Any, schema: Schema) -> bool:
     return isinstance(node, Name) and not _feature(node, schema)[1].is_number
 
 
@@ -278,81 +344,3 @@ def _touched(node: Any, schema: Schema) -> list[int]:
     if isinstance(node, Arithmetic | Comparison):
         return _touched(node.left, schema) + _touched(node.right, schema)
     return []
-
-
-# -- finished rows -----------------------------------------------------------------------------------------------
-
-
-def holds(rule: Rule, values: Values, schema: Schema) -> Bools:
-    """Which rows of a matrix of encoded values obey a rule, from its tree, whatever it says."""
-    return _holds(rule.tree, values, schema)
-
-
-def _holds(node: Node, values: Values, schema: Schema) -> Bools:
-    if isinstance(node, Not):
-        return ~_holds(node.part, values, schema)
-    if isinstance(node, And | Or):
-        parts = np.array([_holds(part, values, schema) for part in node.parts], dtype=bool)
-        return np.asarray(parts.all(axis=0) if isinstance(node, And) else parts.any(axis=0))
-    if isinstance(node, Member):
-        same = [_compared(Comparison("==", node.item, value), values, schema) for value in node.values]
-        return np.asarray(np.array(same, dtype=bool).reshape(len(same), len(values)).any(axis=0))
-    if isinstance(node, Missing):
-        return _absent(node.name, values, schema)
-    assert isinstance(node, Comparison)
-    return _compared(node, values, schema)
-
-
-_NUMPY = {
-    "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal, "==": np.equal, "!=": np.not_equal,
-    "+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide,
-}  # fmt: skip
-
-
-def _compared(node: Comparison, values: Values, schema: Schema) -> Bools:
-    sides = ((node.left, node.op, node.right), (node.right, _MIRROR[node.op], node.left))
-    for name, op, other in sides:
-        if isinstance(name, Name) and _is_level(name, schema):
-            return _level_compared(name, op, other, values, schema)
-    if isinstance(node.left, Text | Truth) and isinstance(node.right, Text | Truth):
-        return np.full(len(values), equal(node.left.value, node.right.value) == (node.op == "=="))
-    left, right = _number(node.left, values, schema), _number(node.right, values, schema)
-    found: Bools = _NUMPY[node.op](left, right) & ~np.isnan(left) & ~np.isnan(right)
-    return found
-
-
-def _level_compared(name: Name, op: str, other: Node, values: Values, schema: Schema) -> Bools:
-    j, feature = _feature(name, schema)
-    codes = values[:, j].astype(np.int64)
-    if not isinstance(other, Name):
-        return np.asarray(np.isin(codes, _codes(feature, op, other)))
-    k, second = _feature(other, schema)
-    present = ~_absent(name, values, schema) & ~_absent(other, values, schema)
-    if op not in ("==", "!="):
-        return np.asarray(present & _NUMPY[op](codes, values[:, k]))
-    if second.is_number:
-        table = np.array([[equal(a, b) for b in values[:, k]] for a in feature.levels]).reshape(-1, len(values))
-        same = table[np.minimum(codes, len(feature.levels) - 1), np.arange(len(values))]
-    else:
-        pairs = np.array([[equal(a, b) for b in (*second.levels, None)] for a in (*feature.levels, None)])
-        same = pairs[codes, values[:, k].astype(np.int64)]
-    return np.asarray(present & (same if op == "==" else ~same))
-
-
-def _absent(name: Name, values: Values, schema: Schema) -> Bools:
-    j, feature = _feature(name, schema)
-    absent: Bools = np.isnan(values[:, j]) if feature.is_number else values[:, j] == len(feature.levels)
-    return absent
-
-
-def _number(node: Node, values: Values, schema: Schema) -> Floats:
-    """The value of an expression per row; NaN where it touches a missing value or divides by zero."""
-    if isinstance(node, Number):
-        return np.full(len(values), node.value)
-    if isinstance(node, Name):
-        return values[:, _feature(node, schema)[0]]
-    assert isinstance(node, Arithmetic)
-    left, right = _number(node.left, values, schema), _number(node.right, values, schema)
-    with np.errstate(all="ignore"):
-        found: Floats = _NUMPY[node.op](left, right)
-    return np.where(right == 0.0, np.nan, found) if node.op == "/" else found

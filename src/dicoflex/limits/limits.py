@@ -18,12 +18,15 @@ from numpy.typing import NDArray
 
 from dicoflex.constraints import Constraints
 from dicoflex.limits import SLACK
-from dicoflex.limits.clauses import Clauses, holds
+from dicoflex.limits.clauses import Clauses
 from dicoflex.limits.compile import compile_features
+from dicoflex.limits.consequences import Consequences
 from dicoflex.limits.once import Arrays, Once
+from dicoflex.limits.programs import Programs, hold, write
 from dicoflex.limits.reasons import reasons_of
 from dicoflex.runtime.columns import Columns
 from dicoflex.table.encoding import Encoding, Values
+from dicoflex.table.feature import Kind
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -32,22 +35,24 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Limits(Columns):
-    """What the draws of some queries may be; the first seven are arrays with one entry per query.
+    """What the draws of some queries may be; the first eight are arrays with one entry per query.
 
     low, high: between which a changed number lies (n, d); an empty stretch (low > high) where it can't change.
     states: which codes a changed level may have, all features' end to end (n, states); a number that may be missing has
     one code, for that. may_keep: where keeping is allowed (n, d). frozen: what can't change, by wish or for want of
-    other values (n, d). reasons: why a query has no answer, None where it may have one. number: each query's in its
-    call.
+    other values (n, d). reasons: why a query has no answer, None where it may have one. clause_set: which set of
+    clauses binds a query. number: each query's in its call.
     offset: feature j owns states offset[j] to offset[j + 1]. points: per feature the only values that a changed number
     may take, or None. banned: by feature the values that a number may not take, sorted, for those that have some.
     fixed, unit: cost of a change and per unit of it. most_changes, most_cost: how many may change, at what cost.
+    follows: features that are set by consequences. uncounted: these, and others that count neither as a change nor as
+    cost because they depend on others. rules, consequences: for finished rows; clauses: for looking ahead.
     call: what was computed for the queries of the call so far; see `once`.
     """
 
     WHOLE = (
         "offset", "points", "banned", "fixed", "unit", "most_changes", "most_cost",
-        "constraints", "encoding", "clauses", "call",
+        "constraints", "encoding", "follows", "uncounted", "rules", "consequences", "clauses", "call",
     )  # fmt: skip
 
     low: Floats
@@ -56,6 +61,7 @@ class Limits(Columns):
     may_keep: Bools
     frozen: Bools
     reasons: NDArray[np.object_]
+    clause_set: Ints
     number: Ints
     offset: Ints
     points: tuple[Floats | None, ...]
@@ -66,23 +72,48 @@ class Limits(Columns):
     most_cost: float
     constraints: Constraints
     encoding: Encoding
+    follows: Bools
+    uncounted: Bools
+    rules: Programs
+    consequences: Consequences
     clauses: Clauses
     call: Once
 
     @classmethod
-    def build(cls, constraints: Constraints, encoding: Encoding, query: Values, frozen: Bools) -> Limits:
-        """The limits that constraints, checked against the schema, set for each row of `query`."""
-        schema = encoding.schema
+    def build(
+        cls,
+        constraints: Constraints,
+        encoding: Encoding,
+        query: Values,
+        frozen: Bools,
+        *,
+        dependent: Bools | None = None,
+    ) -> Limits:
+        """The limits that constraints, checked against the schema, set for each row of `query`.
+
+        dependent: features that follow from others in the table, so that they don't count.
+        """
+        schema, expressions = encoding.schema, constraints.parsed_consequences
+        consequences = Consequences.of(expressions, schema)
+        made = {str(name): expression for name, expression in expressions.items()}
+        clauses, clause_set = Clauses.build(constraints.parsed_rules, schema, query, made)
+        follows = consequences.mask(len(schema))
+        uncounted = follows if dependent is None else follows | dependent
         loose = cls(
             **compile_features(constraints, schema, query)._asdict(),
             frozen=frozen,
             reasons=np.full(len(query), None, dtype=object),
+            clause_set=clause_set,
             number=np.arange(len(query)),
             most_changes=constraints.max_changes or len(schema),
             most_cost=np.inf if constraints.max_cost is None else float(constraints.max_cost),
             constraints=constraints,
             encoding=encoding,
-            clauses=Clauses.build(constraints.parsed_rules, schema),
+            follows=follows,
+            uncounted=uncounted,
+            rules=write([rule.tree for rule in constraints.parsed_rules], schema),
+            consequences=consequences,
+            clauses=clauses,
             call=Once(len(query)),
         )
         price = loose.least_cost(query)
@@ -109,16 +140,15 @@ class Limits(Columns):
         changed = self.encoding.differs(values, query)
         wrong = np.where(changed, ~self._inside(values, which), ~self.may_keep[which])
         bad: Bools = np.asarray(wrong.any(axis=1))
-        bad |= changed.sum(axis=1) > self.most_changes
+        bad |= (changed & ~self.uncounted).sum(axis=1) > self.most_changes
         if np.isfinite(self.most_cost):
             bad |= self.cost(values, query) > self.most_cost + SLACK
-        for rule in self.constraints.parsed_rules:
-            bad |= ~holds(rule, values, self.encoding.schema)
-        return bad
+        bad |= ~hold(self.rules, values, query).all(axis=1)
+        return bad | self.consequences.broken(values, query)
 
     def cost(self, values: Values, query: Values) -> Floats:
         """What the changes of each row cost."""
-        changed = self.encoding.differs(values, query)
+        changed = self.encoding.differs(values, query) & ~self.uncounted
         apart = np.abs(np.nan_to_num(values - query, nan=1.0))
         total: Floats = (changed * (self.fixed + self.unit * apart)).sum(axis=1)
         return total
@@ -190,16 +220,24 @@ class Limits(Columns):
         reserved = np.zeros(query.shape, dtype=bool)
         if len(self.clauses) == 0:
             return reserved
-        wrong = [~holds(rule, query, self.encoding.schema) for rule in self.constraints.parsed_rules]
-        still = self.clauses.may_hold(query)
-        for c in range(len(self.clauses)):
-            able = self.clauses.touches[c] & self.can_change
-            # Where one of them has to change anyway, that change is kept back already.
-            forced = (able & ~self.may_keep).any(axis=1)
-            here = wrong[self.clauses.rule[c]] & ~still[:, c] & able.any(axis=1) & ~forced
-            first = np.where(able, rank, query.shape[1]).min(axis=1)
-            reserved |= here[:, None] & (rank < first[:, None])
+        wrong = ~hold(self.rules, query, query)
+        for number in np.unique(self.clause_set):
+            mine = np.flatnonzero(self.clause_set == number)
+            clauses = self.clauses.of_set(int(number))
+            still = self.clauses.may_hold(query[mine], clauses)
+            for at, c in enumerate(clauses):
+                broken = wrong[mine, self.clauses.rule[c]] & ~still[:, at]
+                reserved[mine] |= self._needed_by(c, mine, broken, rank)
         return reserved
+
+    def _needed_by(self, c: int, mine: Ints, broken: Bools, rank: Ints) -> Bools:
+        """Where queries whose own row breaks clause c must leave a change for the features that can mend it."""
+        able = self.clauses.touches[c] & self.can_change[mine]
+        # Where one of them has to change anyway, that change is kept back already.
+        forced = (able & ~self.may_keep[mine]).any(axis=1)
+        here = broken & able.any(axis=1) & ~forced
+        first = np.where(able, rank, able.shape[1]).min(axis=1)
+        return np.asarray(here[:, None] & (rank < first[:, None]))
 
     def domain(self, query: Values) -> tuple[Floats, Floats, Bools]:
         """Between which values each number of a draw lies, kept or changed, and where it may be missing."""
@@ -218,7 +256,21 @@ class Limits(Columns):
         for j, feature in enumerate(self.encoding.schema.features):
             if feature.is_number and feature.missing:
                 may_miss[:, j] |= free[:, j] & self.states[:, self.offset[j]]
+            elif feature.kind is Kind.ORDINAL:
+                least[:, j], most[:, j], may_miss[:, j] = self._ranks(j, query[:, j], free[:, j], kept[:, j])
         return least, most, may_miss
+
+    def _ranks(self, j: int, own: Floats, free: Bools, kept: Bools) -> tuple[Floats, Floats, Bools]:
+        """Between which ranks an ordinal of a draw lies, NaN where it will be missing, and where it may be."""
+        count = len(self.encoding.schema.features[j].levels)
+        open_ = self.states[:, self.offset[j] : self.offset[j + 1]] & free[:, None]
+        open_[np.arange(len(own)), own.astype(np.int64)] |= kept
+        ranked, ranks = open_[:, :count], np.arange(count, dtype=np.float64)
+        some = ranked.any(axis=1)
+        least = np.where(ranked, ranks, np.inf).min(axis=1, initial=np.inf)
+        most = np.where(ranked, ranks, -np.inf).max(axis=1, initial=-np.inf)
+        absent: Bools = np.asarray(open_[:, count:].any(axis=1))
+        return np.where(some, least, np.nan), np.where(some, most, np.nan), absent
 
     def _ends_on_points(self) -> tuple[Floats, Floats]:
         """The ends of changed numbers, moved inwards to the first and last of the points that they may take."""

@@ -62,8 +62,8 @@ def _cases(limits: Limits, query: Values, price: Floats) -> Iterator[tuple[Bools
             f"and max_cost is {limits.most_cost:g}; raise it, or leave strict out"
         ),
     )
-    yield np.asarray(limits.frozen.all(axis=1)), partial(_why_nothing, limits, query)
-    for rule, impossible in zip(limits.clauses.rule, ~_possible_clauses(limits, query), strict=True):
+    yield np.asarray((limits.frozen | limits.follows).all(axis=1)), partial(_why_nothing, limits, query)
+    for rule, impossible in zip(limits.clauses.rule, _impossible_clauses(limits, query), strict=True):
         yield impossible, partial(_why_no_rule, limits.constraints.rules[rule])
 
 
@@ -101,6 +101,8 @@ def _why_fixed(limits: Limits, query: Values, i: int, j: int) -> str:
     given, name = limits.constraints, limits.encoding.schema.names[j]
     if name in given.frozen:
         return f"{name} is frozen"
+    if limits.follows[j]:
+        return f"{name} follows from others"
     for names, word, end in ((given.increase, "increase", "highest"), (given.decrease, "decrease", "lowest")):
         if name in names and _at_end(limits, query, i, j, word):
             return f"{name} may only {word} and already is at its {end} value"
@@ -127,19 +129,28 @@ def _shown(limits: Limits, query: Values, i: int, j: int) -> str:
 # -- rules -------------------------------------------------------------------------------------------------------
 
 
-def _possible_clauses(limits: Limits, query: Values) -> Bools:
-    """Which clauses may hold for each query, whatever is drawn (clauses, n)."""
-    clauses = limits.clauses
-    possible = np.zeros((len(clauses), len(query)), dtype=bool)
-    if len(clauses) == 0:
-        return possible
+def _impossible_clauses(limits: Limits, query: Values) -> Bools:
+    """Which clauses can't hold for each query that they bind, whatever is drawn (clauses, n)."""
+    impossible = np.zeros((len(limits.clauses), len(query)), dtype=bool)
+    if len(limits.clauses) == 0:
+        return impossible
+    for number in np.unique(limits.clause_set):
+        mine = np.flatnonzero(limits.clause_set == number)
+        some = limits.take(mine)
+        for c in limits.clauses.of_set(int(number)):
+            impossible[c, mine] = ~_possible_clause(some, query[mine], c)
+    return impossible
+
+
+def _possible_clause(limits: Limits, query: Values, c: int) -> Bools:
+    """For which queries a clause may hold, whatever is drawn."""
+    clauses, possible = limits.clauses, np.zeros(len(query), dtype=bool)
     least, most, may_miss = limits.domain(query)
-    for c in range(len(clauses)):
-        for literal in range(clauses.start[c], clauses.start[c + 1]):
-            if clauses.sort[literal] == LINEAR:
-                possible[c] |= _linear_possible(limits, literal, least, most, may_miss)
-            else:
-                possible[c] |= _other_possible(limits, query, literal, may_miss)
+    for literal in range(clauses.start[c], clauses.start[c + 1]):
+        if clauses.sort[literal] == LINEAR:
+            possible |= _linear_possible(limits, literal, least, most, may_miss)
+        else:
+            possible |= _other_possible(limits, query, literal, may_miss)
     return possible
 
 

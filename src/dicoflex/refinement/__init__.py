@@ -8,7 +8,7 @@ from __future__ import annotations
 
 __all__ = ["Asked", "Refined", "Wanted", "refine"]
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -68,30 +68,9 @@ class Asked:
 def refine(
     encoding: Encoding, judges: Judges, draws: Values, which: Ints, asked: Asked, *, most: int | None = None
 ) -> Refined:
-    """The draws of the queries `which`, refined; of a query at most `most` rows, of different ways first.
-
-    Rules between features are looked at afterwards: rows that break one are refined again with the features that rules
-    name left as they were drawn.
-    """
-    d, limits = asked.query.shape[1], asked.limits
-    bounds = Bounds.of(encoding, asked.frozen, limits, np.zeros(d, dtype=bool))
-    found = _pass(judges, draws, which, asked, bounds, most)
-    if limits is None or not limits.constraints.rules:
-        return found
-    broken = _broken(limits, found, which, asked.query)
-    if not broken.any():
-        return found
-    touched = np.asarray(limits.clauses.touches.any(axis=0)) if len(limits.clauses) else np.ones(d, dtype=bool)
-    again = np.unique(found.source[broken])
-    bounds = Bounds.of(encoding, asked.frozen, limits, touched)
-    more = _pass(judges, draws[again], which[again], asked, bounds, most)
-    both = Refined.join([found.take(~broken), replace(more, source=again[more.source])])
-    return both.take(~_broken(limits, both, which, asked.query))
-
-
-def _broken(limits: Limits, found: Refined, which: Ints, query: Values) -> Bools:
-    entry = which[found.source]
-    return limits.broken(found.values, query[entry], entry)
+    """The draws of the queries `which`, refined; of a query at most `most` rows, of different ways first."""
+    bounds = Bounds.of(encoding, asked.frozen, asked.limits)
+    return _pass(judges, draws, which, asked, bounds, most)
 
 
 def _pass(judges: Judges, draws: Values, which: Ints, asked: Asked, bounds: Bounds, most: int | None) -> Refined:

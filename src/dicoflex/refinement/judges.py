@@ -13,7 +13,9 @@ from dicoflex.coherence import Coherence
 from dicoflex.coherence.bins import Places, cell_of
 from dicoflex.coherence.dependencies import Steps
 from dicoflex.coherence.row_density import Factors, whole
+from dicoflex.limits.consequences import Consequences
 from dicoflex.limits.limits import Limits
+from dicoflex.limits.programs import STACK, Programs, run, write
 from dicoflex.runtime.compiled import compiled
 from dicoflex.stand_in import Both, Forest, Perceptron, StandIn
 from dicoflex.stand_in.perceptron import BOUND
@@ -142,17 +144,20 @@ class Bounds(NamedTuple):
     unit: Floats
     most_changes: int
     most_cost: float
-    pinned: Bools  # (d,): what refinement leaves as it was drawn
+    uncounted: Bools  # (d,): what counts neither as a change nor as cost
+    pinned: Bools  # (d,): what refinement does not choose, as it follows from others
+    rules: Programs
+    consequences: Consequences
 
     @classmethod
-    def of(cls, encoding: Encoding, frozen: Bools, limits: Limits | None, pinned: Bools) -> Bounds:
+    def of(cls, encoding: Encoding, frozen: Bools, limits: Limits | None) -> Bounds:
         """The limits of some queries, or what the schema allows where there are none."""
         d = frozen.shape[1]
         if limits is None:
-            return cls._of_schema(encoding, frozen, pinned)
+            return cls._of_schema(encoding, frozen)
         points, banned = _end_to_end(list(limits.points)), _end_to_end([limits.banned.get(j) for j in range(d)])
         return cls(
-            frozen=limits.frozen | frozen,
+            frozen=(limits.frozen | frozen) & ~limits.follows,
             low=limits.low,
             high=limits.high,
             states=limits.states,
@@ -167,11 +172,14 @@ class Bounds(NamedTuple):
             unit=limits.unit,
             most_changes=int(limits.most_changes),
             most_cost=float(limits.most_cost),
-            pinned=pinned,
+            uncounted=limits.uncounted,
+            pinned=limits.follows,
+            rules=limits.rules,
+            consequences=limits.consequences,
         )
 
     @classmethod
-    def _of_schema(cls, encoding: Encoding, frozen: Bools, pinned: Bools) -> Bounds:
+    def _of_schema(cls, encoding: Encoding, frozen: Bools) -> Bounds:
         """What the schema allows."""
         features, (n, d) = encoding.schema.features, frozen.shape
         sizes = [int(f.missing) if f.is_number else f.n_states for f in features]
@@ -194,7 +202,10 @@ class Bounds(NamedTuple):
             unit=np.zeros(d),
             most_changes=d,
             most_cost=np.inf,
-            pinned=pinned,
+            uncounted=np.zeros(d, dtype=bool),
+            pinned=np.zeros(d, dtype=bool),
+            rules=write([], encoding.schema),
+            consequences=Consequences.of({}, encoding.schema),
         )
 
 
@@ -221,6 +232,7 @@ class Desk(NamedTuple):
     first: Weights
     second: Weights
     now: Floats  # the row's probability, log density and weakest factor
+    stack: Floats
     moves: Ints  # how often the row moved, and how often a change was undone
     tried: Ints  # (d,): the number of moves when undoing a feature's change was last tried in vain
 
@@ -236,7 +248,7 @@ def new_desk(d, judges):  # type: ignore[no-untyped-def]
         np.empty((d, n_hidden), dtype=np.float32), np.empty((d, n_hidden), dtype=np.float32), np.empty(d), np.empty(d),
         np.empty(n_head, dtype=np.float32), np.empty(n_state, dtype=np.float32),
         np.empty(len(judges.net.b0), dtype=np.float32), np.empty(len(judges.net.b1), dtype=np.float32), np.empty(3),
-        np.zeros(2, dtype=np.int64), np.full(d, -1, dtype=np.int64),
+        np.empty(STACK), np.zeros(2, dtype=np.int64), np.full(d, -1, dtype=np.int64),
     )  # fmt: skip
 
 
@@ -338,8 +350,8 @@ def _listed(value, values, first, last):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def allowed(row, query, at, number, bounds):  # type: ignore[no-untyped-def]
-    """Whether query `at` may have `row` as an answer, rules aside."""
+def allowed(row, query, at, number, bounds, stack):  # type: ignore[no-untyped-def]
+    """Whether query `at` may have `row` as an answer; features that follow are taken to do so."""
     changes, cost = 0, 0.0
     for j in range(len(row)):
         x, q = row[j], query[j]
@@ -349,8 +361,9 @@ def allowed(row, query, at, number, bounds):  # type: ignore[no-untyped-def]
             continue
         if bounds.frozen[at, j]:
             return False
-        changes += 1
-        cost += bounds.fixed[j] + bounds.unit[j] * (1.0 if np.isnan(x - q) else abs(x - q))
+        if not bounds.uncounted[j]:
+            changes += 1
+            cost += bounds.fixed[j] + bounds.unit[j] * (1.0 if np.isnan(x - q) else abs(x - q))
         first, last = bounds.offset[j], bounds.offset[j + 1]
         if not number[j]:
             if not bounds.states[at, first + np.int64(x)]:
@@ -365,4 +378,9 @@ def allowed(row, query, at, number, bounds):  # type: ignore[no-untyped-def]
                 return False
             if _listed(x, bounds.banned, bounds.banned_at[j], bounds.banned_at[j + 1]):
                 return False
-    return changes > 0 and changes <= bounds.most_changes and cost <= bounds.most_cost + SLACK
+    if changes == 0 or changes > bounds.most_changes or cost > bounds.most_cost + SLACK:
+        return False
+    for k in range(len(bounds.rules.at) - 1):  # noqa: SIM110 - numba has no generators that end early
+        if run(k, row, query, bounds.rules, stack) == 0.0:
+            return False
+    return True

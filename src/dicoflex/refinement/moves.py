@@ -14,6 +14,7 @@ from dicoflex.coherence.bins import cell_of
 from dicoflex.coherence.dependencies import follow
 from dicoflex.coherence.row_density import edited, factor_of
 from dicoflex.coherence.seen_pairs import coherent
+from dicoflex.limits.consequences import follow_on
 from dicoflex.refinement.judges import allowed, differ, new_desk, settle, sure_of
 from dicoflex.runtime.compiled import compiled
 
@@ -28,7 +29,7 @@ LEAST_GAIN = 0.25
 def _attempt(row, query, at, wanted, judges, bounds, desk):  # type: ignore[no-untyped-def]
     """Take the trial in place of the row if it stands; wanted: target, probability, log density, weakest factor."""
     d = len(row)
-    if not allowed(desk.trial, query, at, judges.rows.number, bounds):
+    if not allowed(desk.trial, query, at, judges.rows.number, bounds, desk.stack):
         return False
     lowest = d
     for j in range(d):
@@ -67,14 +68,26 @@ def _attempt(row, query, at, wanted, judges, bounds, desk):  # type: ignore[no-u
 
 
 @compiled()
-def _edit(row, query, j, value, steps, trial):  # type: ignore[no-untyped-def]
+def _follow(row, query, judges, bounds, desk):  # type: ignore[no-untyped-def]
+    """Let what depends on other features follow; whether all has a value then."""
+    fine = True
+    if len(judges.steps.kind) > 0:
+        fine = _follow(row, query, judges, bounds, desk)
+    if len(bounds.consequences.feature) > 0:
+        fine = follow_on(row, query, bounds.consequences, desk.stack)
+        if len(judges.steps.kind) > 0:
+            # What follows by wish may settle what depends on it in the table.
+            fine = follow(row, query, judges.steps) and fine
+    return fine
+
+
+@compiled()
+def _edit(row, query, j, value, judges, bounds, desk):  # type: ignore[no-untyped-def]
     """The trial: the row with feature j set and what depends on it following; returns whether it is one."""
     for i in range(len(row)):
-        trial[i] = row[i]
-    trial[j] = value
-    if len(steps.kind) > 0:
-        return follow(trial, query, steps)
-    return True
+        desk.trial[i] = row[i]
+    desk.trial[j] = value
+    return _follow(desk.trial, query, judges, bounds, desk)
 
 
 @compiled()
@@ -88,7 +101,7 @@ def _undo(row, query, order, at, wanted, judges, bounds, desk):  # type: ignore[
                 continue
             if desk.tried[j] == desk.moves[0]:
                 continue
-            if _edit(row, query, j, query[j], judges.steps, desk.trial) and _attempt(
+            if _edit(row, query, j, query[j], judges, bounds, desk) and _attempt(
                 row, query, at, wanted, judges, bounds, desk
             ):
                 desk.moves[1] += 1
@@ -124,7 +137,7 @@ def _approach(row, query, j, at, wanted, judges, bounds, desk):  # type: ignore[
         value = _snap(j, 0.5 * (near + far), far, judges, bounds)
         if not (min(near, far) < value < max(near, far)):
             break
-        if not _edit(row, query, j, value, judges.steps, desk.trial) or not _attempt(
+        if not _edit(row, query, j, value, judges, bounds, desk) or not _attempt(
             row, query, at, wanted, judges, bounds, desk
         ):
             near = value
@@ -146,7 +159,7 @@ def _untangle(row, query, target, judges, bounds, desk):  # type: ignore[no-unty
                 worst, most = a, n
         if worst < 0:
             break
-        if not _edit(row, query, worst, query[worst], judges.steps, desk.trial):
+        if not _edit(row, query, worst, query[worst], judges, bounds, desk):
             return False
         for j in range(d):
             row[j] = desk.trial[j]
@@ -179,7 +192,7 @@ def _mend(row, query, at, wanted, judges, bounds, desk):  # type: ignore[no-unty
     trying[3] = -np.inf
     for _ in range(MENDS):
         if desk.now[1] >= wanted[2] and desk.now[2] >= wanted[3]:
-            return allowed(row, query, at, judges.rows.number, bounds)
+            return allowed(row, query, at, judges.rows.number, bounds, desk.stack)
         trying[2] = desk.now[1] + LEAST_GAIN
         taken = False
         tried = np.zeros(d, dtype=np.bool_)
@@ -196,7 +209,7 @@ def _mend(row, query, at, wanted, judges, bounds, desk):  # type: ignore[no-unty
                 break
             tried[worst] = True
             j = judges.factors.order[worst]
-            if (np.isnan(best) and differ(best, query[j])) or not _edit(row, query, j, best, judges.steps, desk.trial):
+            if (np.isnan(best) and differ(best, query[j])) or not _edit(row, query, j, best, judges, bounds, desk):
                 continue
             if _attempt(row, query, at, trying, judges, bounds, desk):
                 taken = True
@@ -207,13 +220,13 @@ def _mend(row, query, at, wanted, judges, bounds, desk):  # type: ignore[no-unty
 
 
 @compiled()
-def _turns(row, query, target, judges, desk):  # type: ignore[no-untyped-def]
+def _turns(row, query, target, judges, bounds, desk):  # type: ignore[no-untyped-def]
     """The order in which changes are tried: those that bring the least sureness first."""
     d = len(row)
     rank = np.full(d, np.inf)
     for j in range(d):
-        if differ(row[j], query[j]) and not judges.follower[j]:
-            _edit(row, query, j, query[j], judges.steps, desk.trial)
+        if differ(row[j], query[j]) and not judges.follower[j] and not bounds.pinned[j]:
+            _edit(row, query, j, query[j], judges, bounds, desk)
             rank[j] = -sure_of(desk.trial, target, judges, desk)
     return np.argsort(rank)
 
@@ -253,14 +266,14 @@ def undo_rows(low, high, rows, queries, which, wanted, judges, bounds, stands, s
     for i in range(low, high):
         at, row = which[i], rows[i]
         query, want = queries[at], wanted[at]
-        fine = follow(row, query, judges.steps)
+        fine = _follow(row, query, judges, bounds, desk)
         _begin(row, query, np.int64(want[0]), judges, desk)
         stood = fine and desk.now[0] >= want[1] and desk.now[1] >= want[2] and desk.now[2] >= want[3]
-        stood = stood and allowed(row, query, at, judges.rows.number, bounds)
+        stood = stood and allowed(row, query, at, judges.rows.number, bounds, desk.stack)
         stood = stood and coherent(desk.pair, desk.pair_query, judges.pairs.offset, judges.unseen)
         stands[i] = stood or (fine and _mend(row, query, at, want, judges, bounds, desk))
         if stands[i]:
-            order = _turns(row, query, np.int64(want[0]), judges, desk)
+            order = _turns(row, query, np.int64(want[0]), judges, bounds, desk)
             _undo(row, query, order, at, want, judges, bounds, desk)
             scores[i] = desk.now
 
@@ -273,6 +286,6 @@ def approach_rows(low, high, rows, queries, which, wanted, judges, bounds, score
         at, row = which[i], rows[i]
         query, target = queries[at], np.int64(wanted[at, 0])
         _begin(row, query, target, judges, desk)
-        order = _turns(row, query, target, judges, desk)
+        order = _turns(row, query, target, judges, bounds, desk)
         _approach_all(row, query, order, at, wanted[at], judges, bounds, desk)
         scores[i] = desk.now

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 __all__ = ["Schema"]
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_serializer, model_validator
 
 from dicoflex.constraints import Constraints
-from dicoflex.constraints.rules.kinds import check_kinds, check_names, resolve
+from dicoflex.constraints.rules.kinds import check_kinds, check_names, check_result, resolve
 from dicoflex.constraints.rules.tree import names as rule_names
 from dicoflex.errors import ConstraintError, SchemaError, SettingError, named
 from dicoflex.runtime import strict_json
@@ -155,9 +155,16 @@ class Schema(BaseModel):
     def _check_rules(self, constraints: Constraints) -> None:
         for rule in constraints.parsed_rules:
             check_names(rule, self.names)
-            features = {name: self[resolve(name, self.names)] for name in rule_names(rule)}
-            levels = {name: feature.levels for name, feature in features.items() if not feature.is_number}
-            check_kinds(rule, {name: feature.rule_kind for name, feature in features.items()}, levels)
+            check_kinds(rule, *self._meant(rule_names(rule)))
+        for name, made in constraints.parsed_consequences.items():
+            check_names(made, self.names)
+            check_result(made, str(name), *self._meant([*rule_names(made), str(name)]))
+
+    def _meant(self, names: Iterable[str]) -> tuple[dict[str, str], dict[str, tuple[Any, ...]]]:
+        """The kinds of features as rules name them, and the levels of those that have some."""
+        features = {name: self[resolve(name, self.names)] for name in names}
+        levels = {name: feature.levels for name, feature in features.items() if not feature.is_number}
+        return {name: feature.rule_kind for name, feature in features.items()}, levels
 
     @property
     def names(self) -> list[Any]:

@@ -12,9 +12,9 @@ A rule is a condition on one row:
 Values are numbers, text in single or double quotes (a quote inside is doubled), `true` and `false`, names of features,
 and `+ - * /` of numbers. A name that is no plain word, or a word of the language, stands in backticks (a backtick
 inside is doubled). `was.age` is the query's age, `changed(age)` says that the two differ, `min(a, b)` and `max(a, b)`
-are the smaller and the greater of two numbers, and `if A then a else b` is one of two values. Conditions are `< <= > >= == !=` (which may be chained), `in` and `not in` with a list of literals,
-`is missing`, `is not missing`, and `and`, `or`, `not`, `if A then B` of conditions. Precedence is Python's; `if`
-binds least.
+are the smaller and the greater of two numbers, and `if A then a else b` is one of two values. Conditions are
+`< <= > >= == !=` (which may be chained), `in` and `not in` with a list of literals, `is missing`, `is not missing`, and
+`and`, `or`, `not`, `if A then B` of conditions. Precedence is Python's; `if` binds least.
 
 What a rule means:
 

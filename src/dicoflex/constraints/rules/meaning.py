@@ -11,6 +11,7 @@ from typing import Any
 from dicoflex.constraints.rules.kinds import resolve
 from dicoflex.constraints.rules.parser import short
 from dicoflex.constraints.rules.tree import (
+    CALLED,
     COMPARISONS,
     And,
     Arithmetic,
@@ -36,15 +37,14 @@ ARITHMETIC: dict[str, Callable[[float, float], float]] = {
     "-": operator.sub,
     "*": operator.mul,
     "/": operator.truediv,
-    "min": min,
-    "max": max,
+    **CALLED,
 }
 Row = Mapping[Any, Any]
 Orders = Mapping[str, Sequence[Any]]
 
 
 def evaluate(rule: Rule, row: Row, *, was: Row | None = None, orders: Orders | None = None) -> bool:
-    """Whether the rule holds on `row`, by name; `was` is the query, `orders` gives the levels of ordinals, lowest first.
+    """Whether the rule holds on `row`, by name; `was` is the query, `orders` the levels of ordinals, lowest first.
 
     >>> from dicoflex.constraints.rules.parser import parse
     >>> evaluate(parse("loan / income <= 4"), {"loan": 100, "income": 30})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 __all__ = [
+    "CALLED",
     "COMPARE",
     "COMPARISONS",
     "IF",
@@ -212,7 +213,7 @@ POWERS = {
 } | dict.fromkeys(COMPARISONS, COMPARE)
 TRUTHS = {"true": True, "false": False, "True": True, "False": False}
 WORDS = {"and", "or", "not", "in", "is", "if", "then", "else", "missing", *TRUTHS}
-CALLED = ("min", "max")
+CALLED: dict[str, Callable[[float, float], float]] = {"min": min, "max": max}
 WORD = re.compile(r"[^\W\d]\w*")
 
 

@@ -63,11 +63,18 @@ class Bounds(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """`Clauses`, and what each feature of a draw may end as: least, most, may_miss."""
+    """`Clauses`, and what each feature of a draw may end as: least, most, may_miss.
+
+    Query i is bound by clauses first[i] to last[i]; touched: whether any clause touches a feature.
+    """
 
     least: Any
     most: Any
     may_miss: Any
+    first: Any
+    last: Any
+    touched: Any
+    ranks: Any
     start: Any
     sort: Any
     op: Any
@@ -137,7 +144,8 @@ def rules_of(limits: Limits, query: Values) -> Rules | None:
     least, most, may_miss = limits.domain(query)
     c = limits.clauses
     return Rules(
-        least, most, may_miss, c.start, c.sort, c.op, c.coefficients, c.constant, c.feature, c.levels, c.if_missing,
+        least, most, may_miss, c.sets[limits.clause_set], c.sets[limits.clause_set + 1], c.touches.any(axis=0), c.ranks,
+        c.start, c.sort, c.op, c.coefficients, c.constant, c.feature, c.levels, c.if_missing,
         c.touches,
     )  # fmt: skip
 
@@ -286,7 +294,7 @@ def _span(i, k, j, row, locked, cells, asked, bounds, rules):  # type: ignore[no
     drawn = cells.rank[k] < cells.rank[j]
     if drawn or (locked and bounds.may_keep[i, k]):
         value = row[k] if drawn else asked.query[i, k]
-        if np.isnan(value):
+        if np.isnan(value) or value >= rules.ranks[k]:
             return 0.0, 0.0, 2
         return value, value, 0
     if np.isnan(rules.least[i, k]):
@@ -358,7 +366,7 @@ def _narrow(i, j, row, locked, cells, asked, bounds, rules, fits):  # type: igno
     """
     low, high, missing = -np.inf, np.inf, True
     fits[:] = True
-    for c in range(len(rules.start) - 1):
+    for c in range(rules.first[i], rules.last[i]):
         if not rules.touches[c, j]:
             continue
         least, most, absent, loose = np.inf, -np.inf, False, False
@@ -387,15 +395,15 @@ def _narrow(i, j, row, locked, cells, asked, bounds, rules, fits):  # type: igno
                 loose = True
         if not loose:
             low, high, missing = max(low, least), min(high, most), missing and absent
-            _fit_levels(c, j, rules, fits)
+            _fit_levels(c, j, least, most, absent, rules, fits)
     return low, high, missing
 
 
 @compiled(error_model="numpy")
-def _fit_levels(c, j, rules, fits):  # type: ignore[no-untyped-def]
-    """Rule out the levels that no literal of a clause names."""
+def _fit_levels(c, j, least, most, absent, rules, fits):  # type: ignore[no-untyped-def]
+    """Rule out the levels that no literal of a clause names, and whose rank is not between the ends."""
     for code in range(rules.levels.shape[1]):
-        named = False
+        named = absent if code >= rules.ranks[j] else least - SLACK <= code <= most + SLACK
         for literal in range(rules.start[c], rules.start[c + 1]):
             named = named or (rules.feature[literal] == j and rules.levels[literal, code])
         fits[code] = fits[code] and named
@@ -411,10 +419,9 @@ def is_spent(i, j, used, spent, bounds):  # type: ignore[no-untyped-def]
 @compiled(error_model="numpy")
 def depends(j, bounds, rules):  # type: ignore[no-untyped-def]
     """Whether what feature j may change to depends on the features before it."""
-    if rules is not None:
-        for c in range(len(rules.start) - 1):
-            if rules.touches[c, j]:
-                return True
+    if rules is not None:  # noqa: SIM102
+        if rules.touched[j]:
+            return True
     return bounds.unit[j] > 0.0 and np.isfinite(bounds.most_cost)
 
 
