@@ -74,6 +74,11 @@ EXAMPLES = {
     ),
     "max_changes": Example(1, 1, {"age": 45}, {"age": 45, "hours": 50.0}, 3, 1),
     "rules": Example(["age <= hours"], ["age <= hours"], {"age": 39}, {"age": 45}, ["age<=hours"], ("age <= hours",)),
+    "consequences": Example(
+        {"hours": "was.hours - (age - was.age)"}, ["hours=was.hours - (age - was.age)"], {"age": 45, "hours": 25.0},
+        {"age": 45}, {"age": "if changed(job) then 20 else was.age"},
+        {"hours": "was.hours - (age - was.age)", "age": "if changed(job) then 20 else was.age"},
+    ),
     "steps": Example({"hours": 5}, ["hours=5"], {"hours": 45.0}, {"hours": 47.0}, {"age": 2}, {"hours": 5, "age": 2}),
     "cost": Example(
         {"age": 2, "hours": per_unit(1)}, ["age=2", "hours=1/unit"], {"age": 45}, {"age": 45, "hours": 45.0},
@@ -213,7 +218,7 @@ def test_the_certificate_tells_what_breaks_it(kind: str) -> None:
 def test_the_certificate_refuses_a_kind_that_it_does_not_know() -> None:
     unknown = wish("frozen").one_by_one()[0]._replace(kind="mood")
     with pytest.raises(NotImplementedError, match="mood has no check"):
-        verification._check(unknown, Constraints(), SCHEMA)
+        verification._check(unknown, Constraints(), SCHEMA, set())
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -25,6 +25,7 @@ Ints = NDArray[np.int64]
 MOST_ROUNDS = 6
 MOST_BLOCKS = 4
 CHUNK_CELLS = 6_000_000
+LEAST_DENSITY = -1e9
 
 
 @dataclass(frozen=True)
@@ -176,6 +177,8 @@ class _Chunk:
         """What the stand-in says of the target, and whether a row is likely and undoubted."""
         likely = np.ones(len(rows), dtype=bool)
         if self.terms.unlikely > 0:
+            # What follows by wish may be what the density never has.
+            density = np.maximum(density, LEAST_DENSITY)
             likely = (density >= np.quantile(density, self.terms.unlikely, axis=1, keepdims=True)).reshape(-1)
         verdict = np.where(likely, Verdict.GOOD, Verdict.UNLIKELY).astype(np.int8)
         probability = np.full(len(rows), np.nan)

@@ -72,7 +72,7 @@ def _follow(row, query, judges, bounds, desk):  # type: ignore[no-untyped-def]
     """Let what depends on other features follow; whether all has a value then."""
     fine = True
     if len(judges.steps.kind) > 0:
-        fine = _follow(row, query, judges, bounds, desk)
+        fine = follow(row, query, judges.steps)
     if len(bounds.consequences.feature) > 0:
         fine = follow_on(row, query, bounds.consequences, desk.stack)
         if len(judges.steps.kind) > 0:
