@@ -30,6 +30,15 @@ WISHES: dict[str, dict[str, Any]] = {
     "values": {"constraints": Constraints(allowed={"job": ["cook", "pilot"]}, forbidden={"area": [5], "visits": [2]})},
     "budget": {"constraints": Constraints(max_changes=2)},
     "rules": {"constraints": Constraints(rules=["if member == true then gain >= 100", "visits <= price"])},
+    "rules about change": {
+        "constraints": Constraints(rules=["gain - was.gain <= 40 * (price - was.price) + 300", "visits >= was.visits"])
+    },
+    "consequences": {
+        "constraints": Constraints(
+            consequences={"visits": "if changed(job) then 1 else was.visits", "age": "was.age + (visits - was.visits)"},
+            max_changes=2,
+        )
+    },
     "steps": {"constraints": Constraints(steps={"gain": 50, "age": 5})},
     "cost": {"constraints": Constraints(cost={"age": 1, "gain": per_unit(0.001), "job": 2}, max_cost=3)},
     "strict": {"constraints": Constraints(ranges={"visits": (0, 4)}, strict=True)},

@@ -174,14 +174,14 @@ class Counterfactuals:
         before = self.queries if rows is None else with_dtypes(queries, self.queries)
         found = verify(
             before, self.frame, self.positions, self.request.constraints, self.schema,
-            dependent=self._dependent, others=lines,
+            dependent=self.dependent, others=lines,
         )  # fmt: skip
         found.attrs["compared_with"] = KEPT_ROWS if rows is None else GIVEN_ROWS
         return found
 
     @property
-    def _dependent(self) -> list[Any]:
-        """The features that follow from others, by wish or in the table."""
+    def dependent(self) -> list[Any]:
+        """The features that follow from others, by wish or in the table; they don't count as changes."""
         if self.origin is None:
             return list(self.request.constraints.consequences)
         return [name for name, free in zip(self.schema.names, self.origin.uncounted, strict=True) if free]

@@ -48,12 +48,16 @@ class Value(TypedDict):
 
 
 class Change(TypedDict):
-    """One changed cell: texts, direction (up, down, other) and size as a share of the feature's range."""
+    """One changed cell: texts, direction (up, down, other) and size as a share of the feature's range.
+
+    then: whether it follows from other changes.
+    """
 
     before: str
     after: str
     direction: str
     size: float
+    then: bool
 
 
 class Trust(TypedDict):
@@ -113,6 +117,8 @@ class Result(Protocol):
     def model(self) -> str | None: ...
     @property
     def changed_cells(self) -> np.ndarray: ...
+    @property
+    def dependent(self) -> Sequence[Any]: ...
     @property
     def reasons(self) -> dict[int, tuple[int, int, str]]: ...
 
@@ -238,9 +244,9 @@ def rows(frame: pd.DataFrame) -> list[tuple[Any, ...]]:
 def _answers(result: Result, values: tuple[Any, ...], own: np.ndarray) -> list[Answer]:
     """The answers at `own` to a query with these values."""
     named = list(zip(shown_names(result.schema), values, result.schema.features, strict=True))
-    frame = result.frame.iloc[own]
+    frame, then = result.frame.iloc[own], {typed(name) for name in result.dependent}
     changes = [
-        {named[j][0]: _change(named[j][1], after[j], named[j][2]) for j in np.flatnonzero(cells)}
+        {named[j][0]: _change(named[j][1], after[j], named[j][2], then) for j in np.flatnonzero(cells)}
         for after, cells in zip(rows(frame), result.changed_cells[own], strict=True)
     ]
     numbers = frame.index.get_level_values("cf")
@@ -267,10 +273,11 @@ def _trust(info: pd.DataFrame) -> list[Trust]:
     ]
 
 
-def _change(before: Any, after: Any, feature: Feature) -> Change:
+def _change(before: Any, after: Any, feature: Feature, dependent: set[tuple[str, Any]]) -> Change:
     old, new = _pair(before, after, feature)
     direction, size = _step(before, after, feature)
-    return Change(before=old, after=new, direction=direction, size=size)
+    then = typed(feature.name) in dependent
+    return Change(before=old, after=f"then {new}" if then else new, direction=direction, size=size, then=then)
 
 
 def _step(before: Any, after: Any, feature: Feature) -> tuple[str, float]:

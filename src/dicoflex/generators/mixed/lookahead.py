@@ -354,7 +354,8 @@ def _interval(op, if_missing, weight, low, high, missing):  # type: ignore[no-un
     most = -low / weight
     least = -high / weight if op == EQUAL else -np.inf * weight
     if op == BELOW:
-        most = np.nextafter(most, -np.inf * weight)
+        # By more than the room for rounding, or what is kept would count as below itself.
+        most -= np.sign(weight) * 4.0 * SLACK * max(1.0, abs(most))
     return min(least, most), max(least, most)
 
 
