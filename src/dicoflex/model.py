@@ -26,6 +26,7 @@ from dicoflex.refinement.judges import Judges
 from dicoflex.signatures import Key
 from dicoflex.stand_in import StandIn
 from dicoflex.table.encoding import Encoding
+from dicoflex.table.plain_rows import PlainRows
 from dicoflex.table.remembered import Remembered, read_key
 from dicoflex.table.schema import Schema
 from dicoflex.values import plain
@@ -90,10 +91,15 @@ class Model:
         """The features of the training rows."""
         return self.encoding.schema
 
-    @property
+    @cached_property
     def labels(self) -> list[Any]:
         """The classes as plain values."""
         return [plain(label) for label in self.classes]
+
+    @cached_property
+    def plain_rows(self) -> PlainRows:
+        """What reads and writes rows of plain cells."""
+        return PlainRows(self.encoding)
 
     @cached_property
     def judges(self) -> Judges:
@@ -119,7 +125,7 @@ class Model:
         return opened
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A pickle holds what the model's file holds: no memory of torch's or of compiled code goes along."""
+        """A pickle holds what the model's file holds: no memory of torch's or of kernels goes along."""
         return type(self).from_content, self.content()
 
     # -- files --------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from dicoflex.constraints.rules.parser import parse
 from dicoflex.constraints.rules.tree import Rule
 from dicoflex.constraints.rules.tree import names as names_of
 from dicoflex.errors import ConstraintError
+from dicoflex.limits.binding import prepared
 from dicoflex.limits.clauses import LEVELS, LINEAR, MISSING, MOST_CLAUSES, MOST_LITERALS, OPAQUE, Clauses
 from dicoflex.limits.programs import hold, write
 from dicoflex.table.encoding import Encoding
@@ -67,16 +68,21 @@ def holds(rule: Rule, values: np.ndarray, schema: Schema, query: np.ndarray | No
     return hold(write([rule.tree], schema), values, values if query is None else query)[:, 0]
 
 
+def made_of(*rules: Rule) -> tuple[Clauses, np.ndarray]:
+    """The clauses of rules for the frame's queries, and which set each query has."""
+    return Clauses.build(rules, [prepared(rule.tree, {}) for rule in rules], SCHEMA, QUERIES)
+
+
 def built(*texts: str) -> Clauses:
     """The clauses of rules that do not speak of the query."""
-    clauses, set_of = Clauses.build([parse(text) for text in texts], SCHEMA, QUERIES, {})
+    clauses, set_of = made_of(*map(parse, texts))
     assert (set_of == 0).all()
     return clauses
 
 
 def may_hold(text: str) -> np.ndarray:
     """Whether the clauses of a rule may hold on each row, each row under its query's own."""
-    clauses, set_of = Clauses.build([parse(text)], SCHEMA, QUERIES, {})
+    clauses, set_of = made_of(parse(text))
     every = np.ones(len(VALUES), dtype=bool)
     for number in np.unique(set_of):
         mine = np.flatnonzero(set_of == number)
@@ -215,13 +221,13 @@ def test_clauses_say_what_the_rule_says(text: str) -> None:
 
 @pytest.mark.parametrize("text", OF_THE_QUERY)
 def test_clauses_of_each_query_say_what_the_rule_says_of_it(text: str) -> None:
-    clauses, set_of = Clauses.build([parse(text)], SCHEMA, QUERIES, {})
+    clauses, set_of = made_of(parse(text))
     assert len(clauses.sets) == set_of.max() + 2 > 2
     assert may_hold(text).tolist() == truth(text).tolist()
 
 
 def test_queries_that_were_alike_share_their_clauses() -> None:
-    _, set_of = Clauses.build([parse("a >= was.a"), parse("b > 0")], SCHEMA, QUERIES, {})
+    _, set_of = made_of(parse("a >= was.a"), parse("b > 0"))
     assert len(set(set_of.tolist())) == len(set(FRAME["a"]))
     for place in np.unique(set_of):
         assert len(set(QUERIES[set_of == place, 0])) == 1
@@ -282,7 +288,7 @@ def test_random_rules_keep_their_truth_as_clauses() -> None:
         except ConstraintError as error:
             assert "joins too many alternatives" in str(error)  # noqa: PT017
             continue
-        if OPAQUE not in Clauses.build([parse(text)], SCHEMA, QUERIES, {})[0].sort:
+        if OPAQUE not in made_of(parse(text))[0].sort:
             assert found.tolist() == expected, text
             compared += 1
         else:

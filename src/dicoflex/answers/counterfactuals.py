@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from dicoflex.answers.origin import Origin
-from dicoflex.answers.recorded import as_kept, record_lines, with_dtypes
+from dicoflex.answers.recorded import as_kept, claims_of, with_dtypes
 from dicoflex.answers.verification import verify
 from dicoflex.constraints import Constraints
 from dicoflex.errors import QueryError, named
@@ -166,11 +166,13 @@ class Counterfactuals:
         has, and that dependent features follow. The check shares no code with the sampler.
         """
         queries = self.queries if rows is None else as_kept(rows, self.queries)
-        lines = record_lines(
-            queries, self.queries, self.frame, self.info, self.positions, targets=self.targets, origin=self.origin
-        )
-        if self.is_refined and self.request.coherent and self.origin is not None:
-            lines = {"coherence": self.origin.coherent(self.queries, self.frame, self.positions), **lines}
+        claims = claims_of(queries, self.queries, self.frame, self.info, self.positions, self.targets)
+        origin = self.origin
+        pair = None if origin is None else origin.encoded(self.queries, self.frame, self.positions)
+        lines = claims.lines(origin, pair)
+        if self.is_refined and self.request.coherent and origin is not None:
+            fits = np.zeros(len(self), dtype=bool) if pair is None else origin.coherent(*pair)
+            lines = {"coherence": fits, **lines}
         before = self.queries if rows is None else with_dtypes(queries, self.queries)
         found = verify(
             before, self.frame, self.positions, self.request.constraints, self.schema,

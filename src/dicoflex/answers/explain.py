@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-__all__ = ["explain", "log_density", "sample", "terms_of"]
+__all__ = ["Found", "check_affordable", "explain", "find", "log_density", "origin_of", "sample", "terms_of", "told_of"]
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dicoflex.answers.binding import uncounted
 from dicoflex.answers.ceilings import MOST_ANSWERS, check_cost
 from dicoflex.answers.check import Check
 from dicoflex.answers.counterfactuals import Counterfactuals
 from dicoflex.answers.draws import Draws, Terms, draw
 from dicoflex.answers.frames import confirmed, frame_of
 from dicoflex.answers.origin import Origin, info_of
-from dicoflex.answers.query import Query, uncounted
+from dicoflex.answers.query import Query
 from dicoflex.answers.refined import CHECK_ROUNDS, Answers, refined
 from dicoflex.answers.selection import ranges_of, select
-from dicoflex.answers.shortfall import shortfall, why_none
+from dicoflex.answers.shortfall import SHORTFALL, shortfall, why_none
 from dicoflex.answers.verdicts import has_target, verdicts
 from dicoflex.errors import QueryError
 from dicoflex.model import Model
 from dicoflex.request import Request
+from dicoflex.runtime.threads import one_blas_thread
 from dicoflex.values import differ
 
 Floats = NDArray[np.float64]
@@ -40,12 +43,41 @@ def explain(model: Model, rows: pd.DataFrame, request: Request, *, check: Check 
     is also asked which of the rows have the target already.
     """
     query = Query.make(model, rows, request, check)
-    check_cost(len(query), request.n, max(CANDIDATES, 4 * request.n), most=MOST_ANSWERS)
+    check_affordable(query)
     already = has_target(model, query, check)
-    terms = terms_of(model, query, filtered=True)
-    answers = _answers(model, query, terms, check)
-    found = _result(model, query, answers, terms, checked=check is not None)
-    return replace(found, verdict=verdicts(query, already, np.bincount(answers.draws.query, minlength=len(query))))
+    found = find(model, query, check)
+    got = np.bincount(found.draws.query, minlength=len(query))
+    return replace(_result(model, query, found), verdict=verdicts(query, already, got))
+
+
+@dataclass(frozen=True)
+class Found:
+    """Answers to a query as arrays, query by query: what frames, or plain rows, are made of.
+
+    draws: the rows. known: what else is known of each. short: for the position of each query that got fewer than asked
+    for: wanted, got, and why. checked: whether a callable confirmed them.
+    """
+
+    draws: Draws
+    known: dict[str, Any]
+    short: dict[int, tuple[int, int, str]]
+    checked: bool
+
+
+def check_affordable(query: Query) -> None:
+    """Refuse a query that asks for more than one call may cost."""
+    n = query.request.n
+    check_cost(len(query), n, max(CANDIDATES, 4 * n), most=MOST_ANSWERS)
+
+
+def find(model: Model, query: Query, check: Check | None = None) -> Found:
+    """Up to `n` answers to every row of a query."""
+    with one_blas_thread():
+        terms = terms_of(model, query, filtered=True)
+        answers = _answers(model, query, terms, check)
+        got = np.bincount(answers.draws.query, minlength=len(query))
+        short = shortfall(model, query, terms, got, answers.refused)
+    return Found(answers.draws, answers.known, short, check is not None)
 
 
 def _answers(model: Model, query: Query, terms: Terms, check: Check | None) -> Answers:
@@ -140,37 +172,52 @@ def _choose(model: Model, query: Query, draws: Draws) -> Ints:
     return np.concatenate(chosen)
 
 
-def _result(model: Model, query: Query, answers: Answers, terms: Terms, *, checked: bool) -> Counterfactuals:
-    draws = answers.draws
-    changed = differ(draws.values, query.context.query[draws.query])
-    frame = frame_of(model, query, draws.values, draws.query)
-    got = np.bincount(draws.query, minlength=len(query))
-    short = shortfall(model, query, terms, got, answers.refused)
-    return Counterfactuals(
-        queries=query.frame,
-        frame=frame,
-        info=_info(model, query, draws, frame.index, checked=checked).assign(**answers.known),
-        positions=draws.query,
-        shortfall=short.table,
-        short=short.positions,
-        schema=model.schema,
-        request=query.request,
-        targets=[model.labels[i] for i in query.context.target],
-        model=model.fingerprint,
-        changed=changed,
-        origin=Origin(
-            model, query.told, checked=checked, free=query.limits is None, uncounted=uncounted(model, query.request)
-        ),
-    )
-
-
-def _info(model: Model, query: Query, draws: Draws, index: pd.Index, *, checked: bool) -> pd.DataFrame:
-    """What is known of each answer."""
-    own, n = query.context.query[draws.query], len(draws.values)
+def told_of(model: Model, query: Query, found: Found) -> dict[str, Any]:
+    """What is told of each answer, column by column; not whether it is valid, which only a check can say."""
+    draws = found.draws
+    own = query.context.query[draws.query]
     columns = info_of(
         model, own, draws.values, query.context.target[draws.query],
         log_density=draws.log_density, probability=draws.probability, uncounted=uncounted(model, query.request),
     )  # fmt: skip
-    columns["valid"] = pd.arrays.BooleanArray(np.full(n, checked), np.full(n, not checked))
     cost = query.cost(draws.values, own)
-    return pd.DataFrame(columns if cost is None else {**columns, "cost": cost}, index=index)
+    return {**columns, **({} if cost is None else {"cost": cost}), **found.known}
+
+
+def _result(model: Model, query: Query, found: Found) -> Counterfactuals:
+    draws = found.draws
+    frame = frame_of(model, query, draws.values, draws.query)
+    labels = query.frame.index.to_flat_index()
+    return Counterfactuals(
+        queries=query.frame,
+        frame=frame,
+        info=_info(model, query, found, frame.index),
+        positions=draws.query,
+        shortfall=pd.DataFrame([(labels[i], *why) for i, why in found.short.items()], columns=SHORTFALL),
+        short=np.array(list(found.short), dtype=np.int64),
+        schema=model.schema,
+        request=query.request,
+        targets=[model.labels[i] for i in query.context.target],
+        model=model.fingerprint,
+        changed=differ(draws.values, query.context.query[draws.query]),
+        origin=origin_of(model, query, checked=found.checked),
+    )
+
+
+def origin_of(model: Model, query: Query, *, checked: bool) -> Origin:
+    """Where the answers to a query come from."""
+    return Origin(
+        model, query.told, checked=checked, free=query.limits is None, uncounted=uncounted(model, query.request)
+    )
+
+
+def _info(model: Model, query: Query, found: Found, index: pd.Index) -> pd.DataFrame:
+    """What is known of each answer."""
+    told, n = told_of(model, query, found), len(found.draws)
+    valid = pd.arrays.BooleanArray(np.full(n, found.checked), np.full(n, not found.checked))
+    columns: dict[str, Any] = {}
+    for name, column in told.items():
+        columns[name] = column
+        if name == "probability":
+            columns["valid"] = valid
+    return pd.DataFrame(columns, index=index)

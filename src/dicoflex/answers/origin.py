@@ -47,9 +47,8 @@ class Origin:
         context = self.context.take(slice(position, position + 1)).repeat(len(values))
         return self.model.generator.log_prob(context, values)
 
-    def recount(self, queries: pd.DataFrame, frame: pd.DataFrame, positions: Ints) -> dict[str, Any]:
-        """What `info` should say of the answers in `frame` to the rows `queries`, all worked out anew."""
-        own, values = self.model.encoding.encode(queries)[positions], self.model.encoding.encode(frame)
+    def recount(self, own: Values, values: Values, positions: Ints) -> dict[str, Any]:
+        """What `info` should say of the answers `values` to the rows `own` at their places, all worked out anew."""
         context = replace(self.context.take(positions), query=own)
         said = self.model.stand_in.probabilities(values)[np.arange(len(values)), context.target]
         density = self.model.generator.log_prob(context, values)
@@ -61,17 +60,22 @@ class Origin:
             told["rarity"] = rows.rarity(rows.judge(values)[0], context.target)
         return told if self.free else {name: told[name] for name in told if name != "log_density"}
 
-    def coherent(self, queries: pd.DataFrame, frame: pd.DataFrame, positions: Ints) -> NDArray[np.bool_]:
+    def coherent(self, own: Values, values: Values) -> NDArray[np.bool_]:
         """Which answers have no pair of values that no training row has and their row has not, and keep dependencies.
 
-        Answers with values that the model does not know have none of it.
+        own: the row that each answers.
         """
         assert self.model.coherence is not None
-        try:
-            own, values = self.model.encoding.encode(queries)[positions], self.model.encoding.encode(frame)
-        except QueryError:
-            return np.zeros(len(frame), dtype=bool)
         return ~self.model.coherence.broken(values, own)
+
+    def encoded(
+        self, queries: pd.DataFrame, frame: pd.DataFrame, positions: Ints
+    ) -> tuple[Values, Values] | None:  # fmt: skip
+        """Each answer's row and each answer as the model has them; None where it does not know a value."""
+        try:
+            return self.model.encoding.encode(queries)[positions], self.model.encoding.encode(frame)
+        except QueryError:
+            return None
 
 
 def info_of(

@@ -2,95 +2,118 @@
 
 from __future__ import annotations
 
-__all__ = ["Query", "bound_by", "dependent_features", "uncounted"]
+__all__ = ["Query"]
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dicoflex.answers.binding import Binding, bind, dependent_features, limited
 from dicoflex.answers.check import Check, check_labels
-from dicoflex.constraints import Constraints
-from dicoflex.constraints.joining import combine
 from dicoflex.errors import BlackBoxError, ConstraintError, QueryError, named
 from dicoflex.generators.base import Context
 from dicoflex.limits.limits import Limits
+from dicoflex.limits.plan import Plan
 from dicoflex.model import Model
 from dicoflex.request import Request
 from dicoflex.runtime.randomness import row_keys
 from dicoflex.table.encoding import Values
+from dicoflex.table.plain_rows import Row
 from dicoflex.table.schema import Schema
 from dicoflex.values import plain
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-DEFAULT_EXPONENT = 2.0
 FEW = 0.5
-NOTHING = Constraints()
 
 
 @dataclass(frozen=True)
 class Query:
-    """The rows in the training dtypes, what they are conditioned on, their keys, and what was asked.
+    """Rows as a model takes them: what they are conditioned on, their keys, and what was asked.
 
     request: as it binds: with the schema's own constraints, and with the exponent that is taken. frozen: which
-    features are frozen by wish. limits: the constraints compiled for these rows, or None where nothing but frozen
-    features is asked for.
+    features are frozen by wish. limits: what the constraints mean for these rows, or None where nothing but frozen
+    features is asked for. given: the rows in the training dtypes, where they came as a frame.
     """
 
-    frame: pd.DataFrame
     context: Context
     keys: NDArray[np.uint64]
     request: Request
     frozen: NDArray[np.bool_]
     limits: Limits | None
+    given: pd.DataFrame | None = None
 
     @classmethod
     def make(cls, model: Model, rows: pd.DataFrame, request: Request, check: Check | None = None) -> Query:
-        """The query that `rows` and `request` are to a model."""
+        """The query that the rows of a frame and `request` are to a model."""
         if check is not None and not callable(check):
             raise BlackBoxError(f"check must be a callable, got {type(check).__name__}; pass clf.predict")
-        if request.novel:
-            _check_novel(model)
-        bound = bound_by(model.schema, request)
-        p = exponent(request.p, model.exponents, sparse=bound.max_changes is not None)
+        bound = _bound(model, request)
         model.encoding.check_columns(rows)
-        if len(rows) == 0:
-            raise QueryError("rows is empty; give at least one row to explain")
+        _refuse_none(rows)
         frame, values = model.encoding.conform(rows)
-        _check_changeable(model.schema, model.schema.mask([*bound.frozen, *bound.consequences]))
-        _check_consequences(model, bound, request)
-        targets = _targets(model, request, frame, values, check)
-        asked = request.model_copy(update={"p": p, "frozen": bound.frozen, "constraints": bound})
-        return cls.of_values(model, values, targets, asked, frame=frame)
+        _check_changeable(model.schema, bound.frozen | model.schema.mask(list(bound.constraints.consequences)))
+        if request.target is None and check is not None:
+            targets = 1 - _said(model, frame, check)
+        else:
+            targets = _targets(model, request, values)
+        return cls._of(model, values, targets, bound.asked(request), bound.plan, frame)
 
     @classmethod
-    def of_values(
-        cls, model: Model, values: Values, targets: Ints, asked: Request, *, frame: pd.DataFrame | None = None
-    ) -> Query:
+    def of_cells(cls, model: Model, rows: Sequence[Row], request: Request) -> Query:
+        """The query that rows of plain cells, in the order of the features, and `request` are to a model.
+
+        A row's own target may be None: the class, of two, that the stand-in does not give it.
+        """
+        bound = _bound(model, request)
+        _refuse_none(rows)
+        values = model.plain_rows.encode(rows)
+        _check_changeable(model.schema, bound.frozen | model.schema.mask(list(bound.constraints.consequences)))
+        aimed = request.model_copy(update={"target": _aims(model, request, values)})
+        return cls._of(model, values, _targets(model, aimed, values), bound.asked(aimed), bound.plan)
+
+    @classmethod
+    def of_values(cls, model: Model, values: Values, targets: Ints, asked: Request) -> Query:
         """The query that encoded rows are, each with the class to go to; `asked` is a request as it binds."""
-        bound = asked.constraints
-        frozen = model.schema.mask(list(bound.frozen))
-        mask = np.tile(frozen, (len(values), 1))
         dependent = dependent_features(model, asked)
-        limits = (
-            Limits.build(bound, model.encoding, values, mask, dependent=dependent) if limited(bound) else None
-        )  # fmt: skip
+        plan = Plan.of(asked.constraints, model.encoding, dependent) if limited(asked.constraints) else None
+        return cls._of(model, values, targets, asked, plan)
+
+    @classmethod
+    def _of(
+        cls, model: Model, values: Values, targets: Ints, asked: Request, plan: Plan | None,
+        given: pd.DataFrame | None = None,
+    ) -> Query:  # fmt: skip
+        frozen = model.schema.mask(list(asked.constraints.frozen))
+        mask = np.repeat(frozen[None], len(values), axis=0)
+        limits = None if plan is None else Limits.of(plan, values, mask)
         sure = _confidence(model, asked.confidence, targets)
         # What follows by wish is kept while drawing, and set afterwards.
         held = mask if limits is None else limits.frozen | limits.follows
         context = Context(values, targets, np.full(len(values), asked.p), held, sure)
         assert asked.seed is not None
-        rows = pd.DataFrame(index=range(len(values))) if frame is None else frame
-        return cls(rows, context, row_keys(values, asked.seed), asked, frozen, limits)
+        return cls(context, row_keys(values, asked.seed), asked, frozen, limits, given)
 
     def __len__(self) -> int:
-        return len(self.frame)
+        return len(self.keys)
 
     @property
+    def frame(self) -> pd.DataFrame:
+        """The rows in the training dtypes, as they came."""
+        assert self.given is not None
+        return self.given
+
+    @property
+    def labels(self) -> range | pd.Index:
+        """What each row is called: its index label, or its place."""
+        return range(len(self)) if self.given is None else self.given.index
+
+    @cached_property
     def feasible(self) -> NDArray[np.bool_]:
         """Which rows the constraints leave a chance."""
         if self.limits is None:
@@ -130,7 +153,19 @@ class Query:
 
     def label(self, i: int) -> str:
         """The index label of row `i`, as it is shown in messages."""
-        return repr(plain(self.frame.index[i]))
+        return repr(plain(self.labels[i]))
+
+
+def _bound(model: Model, request: Request) -> Binding:
+    """What a request asks of a model, whatever the rows."""
+    if request.novel:
+        _check_novel(model)
+    return bind(model, request)
+
+
+def _refuse_none(rows: pd.DataFrame | Sequence[Row]) -> None:
+    if len(rows) == 0:
+        raise QueryError("rows is empty; give at least one row to explain")
 
 
 def _check_novel(model: Model) -> None:
@@ -147,89 +182,45 @@ def _check_novel(model: Model) -> None:
         )
 
 
-def _check_consequences(model: Model, bound: Constraints, request: Request) -> None:
-    """Refuse a consequence for a feature that already follows from others in the table."""
-    dependent = dependent_features(model, request)
-    for name in bound.consequences:
-        if dependent[model.schema.position(name)]:
-            raise ConstraintError(
-                f"consequences {name!r}: it follows from other features in every training row already; leave it out"
-            )
-
-
-def bound_by(schema: Schema, request: Request) -> Constraints:
-    """The constraints that bind a call: the schema's, the call's, and the features in `frozen`.
-
-    What the call overrides stays written in them, so that a record of them can be asked for again.
-    """
-    for name in request.frozen:
-        if name not in schema.names:
-            raise QueryError(named("frozen feature", name, schema.names))
-    given = request.constraints
-    if given == NOTHING and schema.constraints == NOTHING:
-        return NOTHING.model_copy(update={"frozen": request.frozen})
-    names = tuple(dict.fromkeys([*given.frozen, *request.frozen]))
-    bound = combine(schema.constraints, given.model_copy(update={"frozen": names}))
-    schema.check_constraints(bound)
-    return bound.model_copy(update={"override": given.override})
-
-
-def dependent_features(model: Model, request: Request) -> NDArray[np.bool_]:
-    """Which features of an answer depend on others in the table, so that they follow and don't count as changes."""
-    if not (request.refine and request.coherent) or model.coherence is None:
-        return np.zeros(len(model.schema), dtype=bool)
-    return model.coherence.dependencies.followers
-
-
-def uncounted(model: Model, request: Request) -> NDArray[np.bool_]:
-    """Which features of an answer follow from others, by wish or in the table; they don't count as changes."""
-    by_wish: NDArray[np.bool_] = model.schema.mask(list(request.constraints.consequences))
-    return dependent_features(model, request) | by_wish
-
-
-def limited(bound: Constraints) -> bool:
-    """Whether more is asked for than frozen features; weights alone rule nothing out, but rank."""
-    return bound.model_copy(update={"frozen": (), "strict": False, "override": ()}) != NOTHING
-
-
-def exponent(p: float | None, trained: tuple[float, ...], *, sparse: bool) -> float:
-    """The exponent to ask for; by default 2, or the least that was trained where few features may change."""
-    low, high = min(trained), max(trained)
-    if p is None:
-        return low if sparse else min(max(DEFAULT_EXPONENT, low), high)
-    if not low <= p <= high:
-        raise QueryError(f"p must lie in the trained range, {low:g} to {high:g}, got {p:g}")
-    return p
-
-
 def _check_changeable(schema: Schema, frozen: NDArray[np.bool_]) -> None:
-    constant = np.array(
-        [f.minimum == f.maximum and not f.missing if f.is_number else f.n_states < 2 for f in schema.features]
-    )
-    if (frozen | constant).all():
+    if (frozen | schema.is_constant).all():
         raise QueryError("nothing may change: every feature is frozen or constant; free at least one")
 
 
-def _targets(model: Model, request: Request, frame: pd.DataFrame, values: Values, check: Check | None) -> Ints:
-    """The class number that each row asks for."""
+def _targets(model: Model, request: Request, values: Values) -> Ints:
+    """The class number that each row asks for: None is the class, of two, that the stand-in does not give it."""
     known = {label: i for i, label in enumerate(model.labels)}
     if request.target is None:
-        return 1 - _present(model, known, frame, values, check)
-    wanted = request.targets(len(frame))
+        _check_two(model)
+        others: Ints = 1 - model.stand_in.probabilities(values).argmax(axis=1)
+        return others
+    wanted = request.targets(len(values))
     for label in wanted:
         if not isinstance(label, Hashable) or label not in known:
             raise QueryError(named("target", label, known))
     return np.array([known[label] for label in wanted], dtype=np.int64)
 
 
-def _present(model: Model, known: dict[Any, int], frame: pd.DataFrame, values: Values, check: Check | None) -> Ints:
-    """The class that each row of a model of two classes has now."""
-    if len(known) != 2:
-        raise QueryError(f"target is needed with {len(known)} classes; choose from {list(known)}")
-    if check is None:
-        now: Ints = model.stand_in.probabilities(values).argmax(axis=1)
-        return now
-    return np.array([known[label] for label in check_labels(check, frame.copy(), list(known))], dtype=np.int64)
+def _aims(model: Model, request: Request, values: Values) -> tuple[Any, ...]:
+    """The label that each row asks for; where it asks for none, the one that the stand-in does not give it."""
+    wanted = request.targets(len(values))
+    if None not in wanted:
+        return tuple(wanted)
+    _check_two(model)
+    now = model.stand_in.probabilities(values).argmax(axis=1).tolist()
+    return tuple(model.labels[1 - i] if label is None else label for label, i in zip(wanted, now, strict=True))
+
+
+def _said(model: Model, frame: pd.DataFrame, check: Check) -> Ints:
+    """The class that `check` gives to each row, of a model of two."""
+    _check_two(model)
+    known = {label: i for i, label in enumerate(model.labels)}
+    return np.array([known[label] for label in check_labels(check, frame.copy(), model.labels)], dtype=np.int64)
+
+
+def _check_two(model: Model) -> None:
+    if len(model.labels) != 2:
+        raise QueryError(f"target is needed with {len(model.labels)} classes; choose from {model.labels}")
 
 
 def _confidence(model: Model, confidence: float | None, targets: Ints) -> Floats:

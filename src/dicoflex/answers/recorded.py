@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-__all__ = ["as_kept", "record_lines", "with_dtypes"]
+__all__ = ["Claims", "as_kept", "claims_of", "keys_of", "with_dtypes"]
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,12 @@ from numpy.typing import NDArray
 
 from dicoflex.answers.origin import Origin
 from dicoflex.errors import QueryError
+from dicoflex.table.encoding import Values
 from dicoflex.values import is_missing, plain, typed
 
 Bools = NDArray[np.bool_]
+Keys = tuple[tuple[str, Any], ...]
+Pair = tuple[Values, Values]
 LINE = "record"
 ABSOLUTE, RELATIVE = 1e-3, 1e-3
 """How far numbers may be off that are worked out again: draws are scored in single precision, in other blocks."""
@@ -45,50 +49,77 @@ def with_dtypes(rows: pd.DataFrame, kept: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(columns, index=rows.index)
 
 
-def record_lines(
-    queries: pd.DataFrame,
-    kept: pd.DataFrame,
-    frame: pd.DataFrame,
-    info: pd.DataFrame,
-    positions: NDArray[np.int64],
-    *,
-    targets: Sequence[Any] = (),
-    origin: Origin | None = None,
-) -> dict[str, Bools]:
-    """The line "record" of a certificate, and a line for each part of it that does not hold of all answers.
+@dataclass(frozen=True)
+class Claims:
+    """What is told of answers. own, answers: the keys of each one's row's cells and of its own; see `keys_of`.
 
-    queries: the rows to compare with; kept: those that the result kept, which may be the same.
+    places: the position of each one's row. held: which stand under their row's label, and were made for that very row.
+    info: what is told, column by column. targets: the label that each one's row asked for; none are not compared.
     """
-    before, after = _cells(kept), _cells(frame.reindex(columns=kept.columns))
-    own = [before[i] for i in positions]
-    parts = {
-        "row": _rows_hold(queries, before, frame, positions),
-        "distinct": _distinct(after, positions),
-        "changed": np.array([one != other for one, other in zip(own, after, strict=True)], dtype=bool),
-        "target": _targets_hold(info, targets, positions),
-        "numbers": _numbers_hold(info, _counted(own, after) if origin is None else {}),
-    }
-    if origin is not None:
-        told = _recounted(origin, kept, frame, positions)
-        parts["target"] &= _equal(info["target"], told.pop("target", info["target"]))
-        parts["numbers"] &= _numbers_hold(info, told) & _marks_hold(info, origin.checked) & bool(told)
-    whole = np.all(list(parts.values()), axis=0) if len(frame) else np.zeros(0, dtype=bool)
-    return {LINE: whole, **{f"{LINE}: {name}": holds for name, holds in parts.items() if not holds.all()}}
+
+    own: Sequence[Keys]
+    answers: Sequence[Keys]
+    places: NDArray[np.int64]
+    held: Bools
+    info: Mapping[str, Sequence[Any]]
+    targets: Sequence[Any] = ()
+
+    def lines(self, origin: Origin | None, pair: Pair | None) -> dict[str, Bools]:
+        """The line "record" of a certificate, and a line for each part of it that does not hold of all answers.
+
+        pair: each answer's row and each answer as the origin's model has them, None where it does not know them.
+        """
+        parts = {
+            "row": self.held,
+            "distinct": _distinct(self.answers, self.places),
+            "changed": np.array([a != b for a, b in zip(self.own, self.answers, strict=True)], dtype=bool),
+            "target": _equal(self.info["target"], self.targets if len(self.targets) else self.info["target"]),
+            "numbers": self._numbers_hold(_counted(self.own, self.answers) if origin is None else {}),
+        }
+        if origin is not None:
+            told = {} if pair is None else origin.recount(*pair, self.places)
+            parts["target"] &= _equal(self.info["target"], told.pop("target", self.info["target"]))
+            parts["numbers"] &= self._numbers_hold(told) & self._marks_hold(origin.checked) & bool(told)
+        whole = np.all(list(parts.values()), axis=0) if len(self.answers) else np.zeros(0, dtype=bool)
+        return {LINE: whole, **{f"{LINE}: {name}": holds for name, holds in parts.items() if not holds.all()}}
+
+    def _numbers_hold(self, told: Mapping[str, Any]) -> Bools:
+        """Which answers have the numbers that were worked out again; infinite and missing ones count as such."""
+        holds = np.ones(len(self.answers), dtype=bool)
+        for name, numbers in told.items():
+            if name in self.info:
+                said = np.array([np.nan if is_missing(number) else number for number in self.info[name]], dtype=float)
+                same = np.asarray(numbers, dtype=float)
+                holds &= np.isclose(said, same, rtol=RELATIVE, atol=ABSOLUTE, equal_nan=True)
+        return holds
+
+    def _marks_hold(self, checked: bool) -> Bools:
+        """Which answers are marked valid where a callable confirmed them all, and not marked where none was asked."""
+        marks = self.info["valid"]
+        return np.array([mark is True or mark is np.True_ if checked else is_missing(mark) for mark in marks], bool)
 
 
-def _recounted(
-    origin: Origin, kept: pd.DataFrame, frame: pd.DataFrame, positions: NDArray[np.int64]
-) -> dict[str, Any]:  # fmt: skip
-    """What the model says of the answers; nothing where there are values among them that it does not know."""
-    try:
-        return origin.recount(kept, frame, positions)
-    except QueryError:
-        return {}
+def claims_of(
+    queries: pd.DataFrame, kept: pd.DataFrame, frame: pd.DataFrame, info: pd.DataFrame, positions: NDArray[np.int64],
+    targets: Sequence[Any],
+) -> Claims:  # fmt: skip
+    """What a result tells of its answers.
+
+    queries: the rows to compare with; kept: those that the result kept, which may be the same. targets: the label that
+    each of them asked for.
+    """
+    before = _cells(kept)
+    return Claims(
+        own=[before[i] for i in positions],
+        answers=_cells(frame.reindex(columns=kept.columns)),
+        places=positions,
+        held=_rows_hold(queries, before, frame, positions),
+        info={str(name): info[name].astype(object).tolist() for name in info.columns},
+        targets=[targets[i] for i in positions] if len(targets) else (),
+    )
 
 
-def _rows_hold(
-    queries: pd.DataFrame, kept: list[tuple[Any, ...]], frame: pd.DataFrame, positions: NDArray[np.int64]
-) -> Bools:
+def _rows_hold(queries: pd.DataFrame, kept: list[Keys], frame: pd.DataFrame, positions: NDArray[np.int64]) -> Bools:
     """Which answers stand under their row's label, and were made for that very row."""
     own = queries.index.to_flat_index().take(positions)
     named = _equal(frame.index.get_level_values(0), own)
@@ -97,54 +128,36 @@ def _rows_hold(
     return result
 
 
-def _is_same(given: tuple[Any, ...], kept: tuple[Any, ...]) -> bool:
+def _is_same(given: Keys, kept: Keys) -> bool:
     """Whether a row as given is the row as kept: a number may have another type there, but no other value."""
     return all(a == b or (not isinstance(b[1], str) and a[1] == b[1]) for a, b in zip(given, kept, strict=True))
 
 
-def _distinct(rows: list[tuple[Any, ...]], positions: NDArray[np.int64]) -> Bools:
+def _distinct(rows: Sequence[Keys], positions: NDArray[np.int64]) -> Bools:
     """Which answers no other answer to the same row equals."""
     keys = list(zip(positions.tolist(), rows, strict=True))
     times = Counter(keys)
     return np.array([times[key] == 1 for key in keys], dtype=bool)
 
 
-def _targets_hold(info: pd.DataFrame, targets: Sequence[Any], positions: NDArray[np.int64]) -> Bools:
-    """Which answers have the target that was asked for by their row."""
-    if len(targets) == 0:
-        return np.ones(len(info), dtype=bool)
-    return _equal(info["target"], [targets[i] for i in positions])
-
-
-def _counted(own: list[tuple[Any, ...]], answers: list[tuple[Any, ...]]) -> dict[str, Any]:
+def _counted(own: Sequence[Keys], answers: Sequence[Keys]) -> dict[str, Any]:
     pairs = zip(own, answers, strict=True)
     return {"n_changed": np.array([sum(a != b for a, b in zip(*pair, strict=True)) for pair in pairs], dtype=float)}
-
-
-def _numbers_hold(info: pd.DataFrame, told: Mapping[str, Any]) -> Bools:
-    """Which answers have the numbers that were worked out again; infinite and missing ones count as such."""
-    holds = np.ones(len(info), dtype=bool)
-    for name, numbers in told.items():
-        if name in info:
-            said = info[name].to_numpy(dtype=float, na_value=np.nan)
-            holds &= np.isclose(said, np.asarray(numbers, dtype=float), rtol=RELATIVE, atol=ABSOLUTE, equal_nan=True)
-    return holds
-
-
-def _marks_hold(info: pd.DataFrame, checked: bool) -> Bools:
-    """Which answers are marked valid where a callable confirmed them all, and not marked where none was asked."""
-    marks = info["valid"].astype(object)
-    return np.array([mark is True or mark is np.True_ if checked else is_missing(mark) for mark in marks], dtype=bool)
 
 
 def _equal(said: Any, told: Any) -> Bools:
     return np.array([_key(a) == _key(b) for a, b in zip(said, told, strict=True)], dtype=bool)
 
 
-def _cells(frame: pd.DataFrame) -> list[tuple[Any, ...]]:
-    """The rows as tuples of keys under which missing equals missing, and 1, 1.0 and True differ."""
-    columns = [[_key(value) for value in frame.iloc[:, j].astype(object)] for j in range(frame.shape[1])]
-    return list(zip(*columns, strict=True)) if columns else [()] * len(frame)
+def _cells(frame: pd.DataFrame) -> list[Keys]:
+    """The rows of a frame by their keys."""
+    columns = [frame.iloc[:, j].astype(object).tolist() for j in range(frame.shape[1])]
+    return [keys_of(row) for row in zip(*columns, strict=True)] if columns else [()] * len(frame)
+
+
+def keys_of(cells: Sequence[Any]) -> Keys:
+    """A row as keys under which missing equals missing, and 1, 1.0 and True differ."""
+    return tuple(map(_key, cells))
 
 
 def _key(value: Any) -> tuple[str, Any]:

@@ -58,8 +58,7 @@ def gower(a: Values, b: Values, ranges: Floats) -> Floats:
 
 def ranges_of(schema: Schema) -> Floats:
     """How far each number reaches from its least to its greatest; 0 for levels."""
-    spans = [(f.maximum or 0.0) - (f.minimum or 0.0) if f.is_number else 0.0 for f in schema.features]
-    return np.array(spans)
+    return schema.spans
 
 
 def _rank(values: Floats) -> Floats:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-__all__ = ["Shortfall", "shortfall", "why_none"]
+__all__ = ["SHORTFALL", "shortfall", "why_none"]
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from dicoflex.answers.draws import Terms
@@ -20,31 +19,26 @@ from dicoflex.model import Model
 from dicoflex.table.encoding import Values
 
 Ints = NDArray[np.int64]
-COLUMNS = ["row", "wanted", "got", "reason"]
+SHORTFALL = ["row", "wanted", "got", "reason"]
 UNBROKEN = ("frozen", "consequences")
 """Kinds that draws can't break: what is frozen is not drawn, and what follows is set afterwards."""
 BLAMED = 64
 """How many unbound draws of a query the constraints are tried on, to see which of them rules out most."""
 
 
-@dataclass(frozen=True)
-class Shortfall:
-    """The entries (row, wanted, got, reason), and the position of the query that each belongs to."""
+def shortfall(
+    model: Model, query: Query, terms: Terms, got: Ints, refused: Ints
+) -> dict[int, tuple[int, int, str]]:  # fmt: skip
+    """Who got fewer than asked for: by position what was wanted, what was got, and why.
 
-    table: pd.DataFrame
-    positions: Ints
-
-
-def shortfall(model: Model, query: Query, terms: Terms, got: Ints, refused: Ints) -> Shortfall:
-    """Who got fewer than asked for. refused: how many different rows `check` refused."""
+    refused: how many different rows `check` refused.
+    """
     n = query.request.n
     short = np.flatnonzero(got < n)
     if len(short) == 0:
-        return Shortfall(pd.DataFrame(columns=COLUMNS), short)
-    labels = query.frame.index.to_flat_index()
+        return {}
     reasons = _reasons(model, query, terms, short, got, refused)
-    entries = [(labels[i], n, int(got[i]), reasons[i]) for i in short.tolist()]
-    return Shortfall(pd.DataFrame(entries, columns=COLUMNS), short)
+    return {i: (n, int(got[i]), reasons[i]) for i in short.tolist()}
 
 
 def why_none(model: Model, query: Query, i: int) -> str:

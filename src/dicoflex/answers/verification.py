@@ -6,11 +6,11 @@ each constraint means is said in `dicoflex.constraints.statement` and `dicoflex.
 
 from __future__ import annotations
 
-__all__ = ["verify"]
+__all__ = ["Row", "holding", "verify"]
 
 import math
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -65,13 +65,11 @@ def verify(
        0   0               schema   True
     """
     wanted = constraints.merge(Constraints(frozen=list(dict.fromkeys(frozen))))
-    checks = _checks(wanted, schema, {*wanted.consequences, *dependent})
     # A column that an answer lacks counts as missing in it.
     before, after = _rows(queries), _rows(frame.reindex(columns=queries.columns))
-    typed = _same_types(queries, frame)
-    holds = [_verdicts(checks, before[place], row, typed) for place, row in zip(positions, after, strict=True)]
-    table = np.array(holds, dtype=bool).reshape(len(after), len(checks))
-    labels = [*(label for label, _ in checks), *(others or {})]
+    own = [before[place] for place in positions]
+    names, table = holding(own, after, wanted, schema, typed=_same_types(queries, frame), dependent=dependent)
+    labels = [*names, *(others or {})]
     return pd.DataFrame(
         {
             "row": frame.index.get_level_values(0).repeat(len(labels)),
@@ -80,6 +78,24 @@ def verify(
             "holds": np.column_stack([table, *(others or {}).values()]).astype(bool).reshape(-1),
         }
     )
+
+
+def holding(
+    own: Sequence[Row],
+    answers: Sequence[Row],
+    constraints: Constraints,
+    schema: Schema,
+    *,
+    typed: bool,
+    dependent: Iterable[Any] = (),
+) -> tuple[list[str], np.ndarray]:
+    """What is checked, and whether it holds of each answer to the row at the same place (answers, checks).
+
+    typed: whether the answers' columns and dtypes are the rows'. dependent: see `verify`.
+    """
+    checks = _checks(constraints, schema, {*constraints.consequences, *dependent})
+    holds = [_verdicts(checks, query, row, typed) for query, row in zip(own, answers, strict=True)]
+    return [label for label, _ in checks], np.array(holds, dtype=bool).reshape(len(answers), len(checks))
 
 
 class _Pair:

@@ -15,9 +15,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from dicoflex.answers.binding import bound_by
 from dicoflex.answers.candidates import FAR
 from dicoflex.answers.explain import terms_of
-from dicoflex.answers.query import Query, bound_by
+from dicoflex.answers.query import Query
 from dicoflex.answers.refined import answers_to
 from dicoflex.certificate import CROSS_FITTED, SORTS, Certificate
 from dicoflex.learning.few_labels import Judge

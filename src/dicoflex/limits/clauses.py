@@ -25,7 +25,6 @@ from dicoflex.constraints.rules.tree import (
     Arithmetic,
     Changed,
     Comparison,
-    Expression,
     Member,
     Missing,
     Name,
@@ -38,7 +37,7 @@ from dicoflex.constraints.rules.tree import (
     walk,
 )
 from dicoflex.errors import ConstraintError
-from dicoflex.limits.binding import Own, Unknown, bind, prepared
+from dicoflex.limits.binding import Own, Unknown, bind
 from dicoflex.limits.codes import codes
 from dicoflex.table.encoding import Values
 from dicoflex.table.feature import Feature, Kind
@@ -95,13 +94,12 @@ class Clauses:
 
     @classmethod
     def build(
-        cls, rules: Sequence[Rule], schema: Schema, query: Values, consequences: Mapping[str, Expression]
+        cls, rules: Sequence[Rule], trees: Sequence[Any], schema: Schema, query: Values
     ) -> tuple[Clauses, NDArray[np.int64]]:
         """The clauses of `rules`, whose names and kinds were checked, and which set of them each query has.
 
-        consequences: what features follow from, by their names, in the order in which they can be worked out.
+        trees: what the rules say, made ready by `prepared`.
         """
-        trees = [prepared(rule.tree, consequences) for rule in rules]
         plain = {k: _counted(rules[k], tree, schema) for k, tree in enumerate(trees) if not speaks_of_the_query(tree)}
         about = {k: tree for k, tree in enumerate(trees) if k not in plain}
         owns, set_of = _owns(about, schema, query)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["MOST_POINTS", "Compiled", "compile_features"]
+__all__ = ["MOST_POINTS", "Part", "banned_of", "costs_of", "part_of", "points_of"]
 
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from dicoflex.constraints import Constraints
 from dicoflex.constraints.parts import PerUnit, Range
 from dicoflex.errors import ConstraintError
-from dicoflex.table.encoding import Values
 from dicoflex.table.feature import Feature, dtype_of
 from dicoflex.table.schema import Schema
 
@@ -25,59 +24,29 @@ MOST_POINTS = 1_000_000
 ROUNDING = 8 * np.finfo(np.float64).eps
 
 
-class Compiled(NamedTuple):
-    """The fields of `Limits` that come from each feature's constraints alone."""
+class Part(NamedTuple):
+    """Limits with an entry per query; see `Limits`."""
 
     low: Floats
     high: Floats
     states: Bools
     may_keep: Bools
-    offset: Ints
-    points: tuple[Floats | None, ...]
-    banned: dict[int, Floats]
-    fixed: Floats
-    unit: Floats
+
+    def repeated(self, n: int) -> Part:
+        """The limits of one query as those of `n`."""
+        low, high = np.repeat(self.low[None], n, axis=0), np.repeat(self.high[None], n, axis=0)
+        return Part(low, high, np.repeat(self.states[None], n, axis=0), np.repeat(self.may_keep[None], n, axis=0))
 
 
-def compile_features(constraints: Constraints, schema: Schema, query: Values) -> Compiled:
-    """What constraints, checked against the schema, let each feature of each row of `query` be."""
-    features = schema.features
-    parts = [
-        (_number if feature.is_number else _levels)(feature, constraints, query[:, j])
-        for j, feature in enumerate(features)
-    ]
-    fixed, unit = _costs(constraints, schema)
-    return Compiled(
-        low=np.stack([part.low for part in parts], axis=1),
-        high=np.stack([part.high for part in parts], axis=1),
-        states=np.concatenate([part.states for part in parts], axis=1),
-        may_keep=np.stack([part.may_keep for part in parts], axis=1),
-        offset=np.cumsum([0, *(part.states.shape[1] for part in parts)]),
-        points=tuple(part.points for part in parts),
-        banned={
-            j: _as_stored(feature, _numbers(constraints.forbidden[feature.name]))
-            for j, feature in enumerate(features)
-            if feature.is_number and feature.name in constraints.forbidden
-        },
-        fixed=fixed,
-        unit=unit,
-    )
-
-
-class _Part(NamedTuple):
-    """One feature's limits, with an entry per query; see `Limits`."""
-
-    low: Floats
-    high: Floats
-    states: Bools
-    may_keep: Bools
-    points: Floats | None = None
+def part_of(feature: Feature, given: Constraints, own: Floats) -> Part:
+    """What constraints, checked against the schema, let a feature be for each query's own value."""
+    return (_number if feature.is_number else _levels)(feature, given, own)
 
 
 # -- numbers -----------------------------------------------------------------------------------------------------
 
 
-def _number(feature: Feature, given: Constraints, own: Floats) -> _Part:
+def _number(feature: Feature, given: Constraints, own: Floats) -> Part:
     low = np.full(len(own), float(feature.minimum or 0.0))
     high = np.full(len(own), float(feature.maximum or 0.0))
     tied = np.full(len(own), feature.name in given.increase or feature.name in given.decrease)
@@ -93,12 +62,11 @@ def _number(feature: Feature, given: Constraints, own: Floats) -> _Part:
     if feature.is_whole:
         low, high = _past(_numbers(given.forbidden.get(feature.name, ())), low, high)
     closed = np.isnan(own) & tied
-    return _Part(
+    return Part(
         low=np.where(closed, np.inf, low),
         high=np.where(closed, -np.inf, high),
         states=(_may_vanish(feature, given) & ~np.isnan(own))[:, None][:, : int(feature.missing)],
         may_keep=~outside if given.strict else np.ones(len(own), dtype=bool),
-        points=_points(feature, given),
     )
 
 
@@ -119,9 +87,11 @@ def _may_vanish(feature: Feature, given: Constraints) -> bool:
     return not held and listed and None not in given.forbidden.get(name, ())
 
 
-def _points(feature: Feature, given: Constraints) -> Floats | None:
+def points_of(feature: Feature, given: Constraints) -> Floats | None:
     """Allowed and steps: the only values that a changed number may take, sorted; None where there is no such list."""
     name = feature.name
+    if not feature.is_number:
+        return None
     points = None
     low, high = float(feature.minimum or 0.0), float(feature.maximum or 0.0)
     if name in given.allowed:
@@ -239,12 +209,12 @@ def _stored_as(feature: Feature) -> Any:
 # -- levels ------------------------------------------------------------------------------------------------------
 
 
-def _levels(feature: Feature, given: Constraints, values: Floats) -> _Part:
+def _levels(feature: Feature, given: Constraints, values: Floats) -> Part:
     own = values.astype(np.int64)
     listed = _listed(feature, given)
     fine = listed & _ahead(feature, given, own) & _reached(feature, given, own)
     fine[np.arange(len(own)), own] = False
-    return _Part(
+    return Part(
         low=np.full(len(own), np.inf),
         high=np.full(len(own), -np.inf),
         states=fine,
@@ -295,7 +265,16 @@ def _among(feature: Feature, values: Any) -> Bools:
 # -- all features ------------------------------------------------------------------------------------------------
 
 
-def _costs(given: Constraints, schema: Schema) -> tuple[Floats, Floats]:
+def banned_of(given: Constraints, schema: Schema) -> dict[int, Floats]:
+    """By feature the values that a number may not take, sorted, for those that have some."""
+    return {
+        j: _as_stored(feature, _numbers(given.forbidden[feature.name]))
+        for j, feature in enumerate(schema.features)
+        if feature.is_number and feature.name in given.forbidden
+    }
+
+
+def costs_of(given: Constraints, schema: Schema) -> tuple[Floats, Floats]:
     """What a change of each feature costs, and each unit of it."""
     fixed, unit = np.zeros(len(schema)), np.zeros(len(schema))
     for name, weight in given.cost.items():

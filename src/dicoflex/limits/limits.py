@@ -1,4 +1,4 @@
-"""Constraints compiled for one call: what each feature of each query's draws may be, in encoded values.
+"""Constraints for one call: what each feature of each query's draws may be, in encoded values.
 
 A feature of a draw is *kept* (equal to the query's) or *changed*. Ranges, directions, levels and steps say which
 changed values are allowed; `may_keep` says whether keeping is; budgets count and price changes; rules relate features.
@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from dicoflex.constraints import Constraints
 from dicoflex.limits import SLACK
 from dicoflex.limits.clauses import Clauses
-from dicoflex.limits.compile import compile_features
 from dicoflex.limits.consequences import Consequences
 from dicoflex.limits.once import Arrays, Once
-from dicoflex.limits.programs import Programs, hold, write
+from dicoflex.limits.plan import Plan
+from dicoflex.limits.programs import Programs, hold
 from dicoflex.limits.reasons import reasons_of
 from dicoflex.runtime.columns import Columns
 from dicoflex.table.encoding import Encoding, Values
@@ -40,20 +40,18 @@ class Limits(Columns):
     low, high: between which a changed number lies (n, d); an empty stretch (low > high) where it can't change.
     states: which codes a changed level may have, all features' end to end (n, states); a number that may be missing has
     one code, for that. may_keep: where keeping is allowed (n, d). frozen: what can't change, by wish or for want of
-    other values (n, d). reasons: why a query has no answer, None where it may have one. clause_set: which set of
+    other values (n, d). reasons: why a query has no answer, None where it may have one. clause_set: which set of the
     clauses binds a query. number: each query's in its call.
+    clauses: the rules, for looking ahead. most_changes, most_cost: how many may change, at what cost. plan: what is the
+    same for all queries, its fields are these limits' too. call: what was computed for the queries of the call so far;
+    see `once`.
+
     offset: feature j owns states offset[j] to offset[j + 1]. points: per feature the only values that a changed number
     may take, or None. banned: by feature the values that a number may not take, sorted, for those that have some.
-    fixed, unit: cost of a change and per unit of it. most_changes, most_cost: how many may change, at what cost.
-    follows: features that are set by consequences. uncounted: these, and others that count neither as a change nor as
-    cost because they depend on others. rules, consequences: for finished rows; clauses: for looking ahead.
-    call: what was computed for the queries of the call so far; see `once`.
+    fixed, unit: cost of a change and per unit of it.
     """
 
-    WHOLE = (
-        "offset", "points", "banned", "fixed", "unit", "most_changes", "most_cost",
-        "constraints", "encoding", "follows", "uncounted", "rules", "consequences", "clauses", "call",
-    )  # fmt: skip
+    WHOLE = ("clauses", "most_changes", "most_cost", "plan", "call")
 
     low: Floats
     high: Floats
@@ -63,63 +61,81 @@ class Limits(Columns):
     reasons: NDArray[np.object_]
     clause_set: Ints
     number: Ints
-    offset: Ints
-    points: tuple[Floats | None, ...]
-    banned: dict[int, Floats]
-    fixed: Floats
-    unit: Floats
+    clauses: Clauses
     most_changes: int
     most_cost: float
-    constraints: Constraints
-    encoding: Encoding
-    follows: Bools
-    uncounted: Bools
-    rules: Programs
-    consequences: Consequences
-    clauses: Clauses
+    plan: Plan
     call: Once
 
     @classmethod
-    def build(
-        cls,
-        constraints: Constraints,
-        encoding: Encoding,
-        query: Values,
-        frozen: Bools,
-        *,
-        dependent: Bools | None = None,
-    ) -> Limits:
-        """The limits that constraints, checked against the schema, set for each row of `query`.
+    def build(cls, constraints: Constraints, encoding: Encoding, query: Values, frozen: Bools) -> Limits:
+        """The limits that constraints, checked against the schema, set for each row of `query`."""
+        return cls.of(Plan.of(constraints, encoding), query, frozen)
 
-        dependent: features that follow from others in the table, so that they don't count.
-        """
-        schema, expressions = encoding.schema, constraints.parsed_consequences
-        consequences = Consequences.of(expressions, schema)
-        made = {str(name): expression for name, expression in expressions.items()}
-        clauses, clause_set = Clauses.build(constraints.parsed_rules, schema, query, made)
-        follows = consequences.mask(len(schema))
-        uncounted = follows if dependent is None else follows | dependent
+    @classmethod
+    def of(cls, plan: Plan, query: Values, frozen: Bools) -> Limits:
+        """The limits that a plan sets for each row of `query`; `frozen` features (n, d) can't change."""
+        given, (clauses, clause_set) = plan.constraints, plan.clauses_of(query)
         loose = cls(
-            **compile_features(constraints, schema, query)._asdict(),
+            **plan.of_rows(query)._asdict(),
             frozen=frozen,
             reasons=np.full(len(query), None, dtype=object),
             clause_set=clause_set,
             number=np.arange(len(query)),
-            most_changes=constraints.max_changes or len(schema),
-            most_cost=np.inf if constraints.max_cost is None else float(constraints.max_cost),
-            constraints=constraints,
-            encoding=encoding,
-            follows=follows,
-            uncounted=uncounted,
-            rules=write([rule.tree for rule in constraints.parsed_rules], schema),
-            consequences=consequences,
             clauses=clauses,
+            most_changes=given.max_changes or len(plan.points),
+            most_cost=np.inf if given.max_cost is None else float(given.max_cost),
+            plan=plan,
             call=Once(len(query)),
         )
         price = loose.least_cost(query)
         # A feature without an allowed other value counts as frozen, so that the density is told so.
         limits = replace(loose, frozen=frozen | ~loose._has_other(query) | (price > loose.most_cost + SLACK))
         return replace(limits, reasons=reasons_of(limits, query, price))
+
+    @property
+    def constraints(self) -> Constraints:
+        return self.plan.constraints
+
+    @property
+    def encoding(self) -> Encoding:
+        return self.plan.encoding
+
+    @property
+    def rules(self) -> Programs:
+        return self.plan.rules
+
+    @property
+    def consequences(self) -> Consequences:
+        return self.plan.consequences
+
+    @property
+    def follows(self) -> Bools:
+        return self.plan.follows
+
+    @property
+    def uncounted(self) -> Bools:
+        return self.plan.uncounted
+
+    @property
+    def offset(self) -> Ints:
+        return self.plan.offset
+
+    @property
+    def points(self) -> tuple[Floats | None, ...]:
+        return self.plan.points
+
+    @property
+    def banned(self) -> dict[int, Floats]:
+        return self.plan.banned
+
+    @property
+    def fixed(self) -> Floats:
+        return self.plan.fixed
+
+    @property
+    def unit(self) -> Floats:
+        return self.plan.unit
 
     def once(self, key: object, make: Callable[[Limits, Ints], Arrays]) -> Arrays:
         """Arrays with one entry per query that `make` gives, each query's computed once in its call.
@@ -155,15 +171,17 @@ class Limits(Columns):
 
     def _inside(self, values: Values, which: Ints) -> Bools:
         """Where a value, taken as a changed one, is allowed (n, d)."""
+        numbers, levels, absent = self.plan.sorts
+        entry = which[:, None]
         fine = np.empty(values.shape, dtype=bool)
-        for j, feature in enumerate(self.encoding.schema.features):
-            column, at = values[:, j], self.offset[j]
-            if not feature.is_number:
-                fine[:, j] = self.states[which, at + column.astype(np.int64)]
-                continue
-            inside = (column >= self.low[which, j]) & (column <= self.high[which, j]) & self._on_points(j, column)
-            absent = np.isnan(column)
-            fine[:, j] = np.where(absent, self.states[which, at] if feature.missing else False, inside)
+        fine[:, levels] = self.states[entry, self.offset[levels] + values[:, levels].astype(np.int64)]
+        columns = values[:, numbers]
+        fine[:, numbers] = (columns >= self.low[entry, numbers]) & (columns <= self.high[entry, numbers])
+        for j in self.plan.picked:
+            fine[:, j] &= self._on_points(j, values[:, j])
+        if len(absent):
+            missing = np.isnan(values[:, absent])
+            fine[:, absent] = np.where(missing, self.states[entry, self.offset[absent]], fine[:, absent])
         return fine
 
     def _on_points(self, j: int, column: Floats) -> Bools:
@@ -181,7 +199,7 @@ class Limits(Columns):
 
     def least_cost(self, query: Values) -> Floats:
         """The least that a change of each feature costs (n, d)."""
-        cost = np.tile(self.fixed, (len(query), 1))
+        cost = np.repeat(self.fixed[None], len(query), axis=0)
         for j in np.flatnonzero(self.unit):
             cost[:, j] += self.unit[j] * self._least_units(int(j), query[:, j])
         return cost
@@ -198,16 +216,20 @@ class Limits(Columns):
 
     def _has_other(self, query: Values) -> Bools:
         """Where a feature has an allowed value besides the query's."""
-        other = np.zeros(query.shape, dtype=bool)
-        for j, feature in enumerate(self.encoding.schema.features):
-            states = self.states[:, self.offset[j] : self.offset[j + 1]].any(axis=1)
-            other[:, j] = states | (self._number_has_other(j, query[:, j]) if feature.is_number else False)
+        counts = np.cumsum(self.states, axis=1)
+        counts = np.concatenate([np.zeros((len(query), 1), dtype=counts.dtype), counts], axis=1)
+        other: Bools = counts[:, self.offset[1:]] > counts[:, self.offset[:-1]]
+        # A level has no stretch of numbers: its low end lies above its high end.
+        other |= (self.low < self.high) | ((self.low == self.high) & (self.low != query))
+        for j in self.plan.picked:
+            points = self.points[j]
+            if points is not None:
+                own = self.states[:, self.offset[j] : self.offset[j + 1]].any(axis=1)
+                other[:, j] = own | self._point_besides(points, j, query[:, j])
         return other
 
-    def _number_has_other(self, j: int, own: Floats) -> Bools:
-        low, high, points = self.low[:, j], self.high[:, j], self.points[j]
-        if points is None:
-            return np.asarray((low < high) | ((low == high) & (low != own)))
+    def _point_besides(self, points: Floats, j: int, own: Floats) -> Bools:
+        low, high = self.low[:, j], self.high[:, j]
         inside = np.searchsorted(points, high, side="right") - np.searchsorted(points, low)
         mine = np.isin(own, points) & (own >= low) & (own <= high)
         return np.asarray(inside - mine > 0)
@@ -342,8 +364,7 @@ class Limits(Columns):
     def _apart(self, values: Values, query: Values) -> Floats:
         """How far each feature was moved (n, d): in standard deviations, or 1 for another level or a missing value."""
         scaled = np.abs(np.nan_to_num((values - query) / self.encoding.scale, nan=1.0))
-        level = np.array([not f.is_number for f in self.encoding.schema.features])
-        return np.where(level, np.minimum(scaled, 1.0), scaled)
+        return np.where(self.plan.is_level, np.minimum(scaled, 1.0), scaled)
 
 
 def _nearest_point(points: Floats, wanted: Floats, low: Floats, high: Floats, query: Floats) -> Floats:

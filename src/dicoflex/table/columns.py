@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-__all__ = ["code_lookup", "column_dtype", "factorize", "few_numbers", "level_array", "read_numbers", "same_dtype"]
+__all__ = [
+    "EXACT",
+    "code_lookup",
+    "column_dtype",
+    "factorize",
+    "few_numbers",
+    "level_array",
+    "read_numbers",
+    "same_dtype",
+]
 
 from collections import Counter
 from typing import Any

@@ -37,8 +37,7 @@ from dicoflex.values import differ, typed
 
 FEW = 32
 PLAIN = (str, bool, int, float)
-# Dtypes that hold every value of their grid, as far as a float64 does.
-EXACT = (np.dtype("float64"), np.dtype("int64"))
+EXACT = np.dtype("float64")
 
 
 @dataclass(frozen=True)
@@ -238,11 +237,8 @@ class Encoding(Reals):
     def snap(self, values: Values) -> Values:
         """Values as a frame of the training dtypes would hold them, so that what is scored is what is shown."""
         snapped = self._settle(values)
-        for j in self._grids[3]:
-            decoded = self._decode_column(j, snapped[:, j])
-            if not isinstance(decoded, np.ndarray):
-                decoded = decoded.to_numpy(dtype=np.float64, na_value=np.nan)
-            snapped[:, j] = decoded
+        for j, kind in self.narrow:
+            snapped[:, j] = snapped[:, j].astype(kind)
         return snapped
 
     def finish(
@@ -252,7 +248,7 @@ class Encoding(Reals):
 
         What is frozen or equals the query's value stays as it is, whatever the limits; the rest is snapped.
         """
-        least, greatest, whole, others = self._grids
+        least, greatest, whole = self._grids
         each = values.shape[1]
         rows, moved = np.empty((len(query) * each, values.shape[2])), np.empty(len(query) * each, dtype=bool)
 
@@ -260,7 +256,7 @@ class Encoding(Reals):
             _finish(low, high, values, query, frozen, least, greatest, whole, rows, moved)
 
         in_threads(work, len(query), least=max(1, THREADED // each))
-        if others:
+        if self.narrow:
             own = np.repeat(query, each, axis=0)
             changed = self.differs(rows, own)
             rows = np.where(changed, self.snap(rows), own)
@@ -269,20 +265,32 @@ class Encoding(Reals):
 
     def _settle(self, values: Values) -> Values:
         """Numbers within their limits, whole ones rounded."""
-        least, greatest, whole, _ = self._grids
+        least, greatest, whole = self._grids
         settled = np.clip(values, least, greatest)
         np.rint(settled, out=settled, where=whole)
         return settled
 
     @cached_property
-    def _grids(self) -> tuple[Values, Values, NDArray[np.bool_], list[int]]:
-        """Per feature its limits and whether it is whole; and the numbers whose dtype holds less than a float64."""
+    def _grids(self) -> tuple[Values, Values, NDArray[np.bool_]]:
+        """Per feature its limits and whether it is whole."""
         features = self.schema.features
         least = np.array([f.minimum if f.is_number else -np.inf for f in features], dtype=float)
         greatest = np.array([f.maximum if f.is_number else np.inf for f in features], dtype=float)
         whole = np.array([f.is_number and f.is_whole for f in features])
-        others = [j for j, f in enumerate(features) if f.is_number and self._dtypes[j] not in EXACT]
-        return least, greatest, whole, others
+        return least, greatest, whole
+
+    @cached_property
+    def narrow(self) -> list[tuple[int, np.dtype[Any]]]:
+        """The numbers whose dtype rounds what a float64 holds, and the floats that it is made of.
+
+        Dtypes of whole numbers hold all that lie on their grid.
+        """
+        kinds = [(j, np.dtype(getattr(d, "numpy_dtype", d))) for j, d in enumerate(self._dtypes) if self._is_number[j]]
+        return [(j, kind) for j, kind in kinds if kind.kind == "f" and kind.itemsize < EXACT.itemsize]
+
+    @cached_property
+    def _is_number(self) -> list[bool]:
+        return [feature.is_number for feature in self.schema.features]
 
     def differs(self, values: Values, other: Values) -> NDArray[np.bool_]:
         """Where two matrices differ; missing equals missing."""
@@ -294,7 +302,7 @@ class Encoding(Reals):
         It has so for levels, and for int64 within its limits; a zero of floats has a sign, and other dtypes may hold
         what a float64 does not.
         """
-        least, greatest, _, _ = self._grids
+        least, greatest, _ = self._grids
         integers, levels = self._sorts
         held = integers & (np.abs(values) < 2.0**53) & (least <= values) & (values <= greatest)
         exact: NDArray[np.bool_] = levels | held

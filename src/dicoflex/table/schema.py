@@ -176,6 +176,23 @@ class Schema(BaseModel):
         """Where each column stands, by its name."""
         return {name: i for i, name in enumerate(self.names)}
 
+    @cached_property
+    def is_number(self) -> np.ndarray:
+        """Which features are numbers, as a boolean vector."""
+        return np.array([feature.is_number for feature in self.features])
+
+    @cached_property
+    def is_constant(self) -> np.ndarray:
+        """Which features have one value alone, as a boolean vector."""
+        return np.array(
+            [f.minimum == f.maximum and not f.missing if f.is_number else f.n_states < 2 for f in self.features]
+        )
+
+    @cached_property
+    def spans(self) -> np.ndarray:
+        """How far each number reaches from its least to its greatest; 0 for levels."""
+        return np.array([(f.maximum or 0.0) - (f.minimum or 0.0) if f.is_number else 0.0 for f in self.features])
+
     def __len__(self) -> int:
         return len(self.features)
 

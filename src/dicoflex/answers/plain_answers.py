@@ -1,0 +1,138 @@
+"""Answers from plain rows to plain rows: what `explain` finds, without a frame on the way."""
+
+from __future__ import annotations
+
+__all__ = ["Answered", "PlainAnswer", "explain_plain"]
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dicoflex.answers.binding import uncounted
+from dicoflex.answers.explain import Found, check_affordable, find, origin_of, told_of
+from dicoflex.answers.query import Query
+from dicoflex.answers.recorded import Claims, keys_of
+from dicoflex.answers.verification import holding
+from dicoflex.errors import QueryError
+from dicoflex.model import Model
+from dicoflex.request import Request
+from dicoflex.table.plain_rows import Row
+from dicoflex.values import differ
+
+Bools = NDArray[np.bool_]
+PlainAnswer = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Answered:
+    """Answers to some rows, one dict per row, and the request as it bound them, ready for JSON."""
+
+    rows: list[PlainAnswer]
+    bound: dict[str, Any]
+
+
+def explain_plain(model: Model, rows: Sequence[Row], request: Request, *, verify: bool = False) -> Answered:
+    """Answers to rows of cells in the order of the model's features; a row without an answer says why.
+
+    request: a target among its labels that is None is the other of two. verify: check every answer again, from its
+    values. The answers are those of `explain`, to the last bit.
+    """
+    query = Query.of_cells(model, rows, request)
+    check_affordable(query)
+    asked = query.request.model_dump(mode="json")
+    if not query.feasible.any():
+        return Answered(_hopeless(model, query), asked)
+    answers = _Answers(model, query, find(model, query))
+    return Answered(answers.by_row(answers.verified() if verify else None), asked)
+
+
+def _hopeless(model: Model, query: Query) -> list[PlainAnswer]:
+    """The answers where the constraints leave no row a chance: each with its reason."""
+    assert query.limits is not None
+    n, targets = query.request.n, [model.labels[i] for i in query.context.target]
+    return [
+        {"status": "none", "target": target, "counterfactuals": [], "wanted": n, "got": 0, "reason": str(why)}
+        for target, why in zip(targets, query.limits.reasons, strict=True)
+    ]
+
+
+class _Answers:
+    """What was found for a query, as plain values."""
+
+    def __init__(self, model: Model, query: Query, found: Found) -> None:
+        self.model, self.query, self.found = model, query, found
+        own, values = query.context.query[found.draws.query], found.draws.values
+        self.places: list[int] = found.draws.query.tolist()
+        self.changed: Bools = differ(values, own)
+        # A zero that was left alone keeps its sign.
+        self.cells = model.plain_rows.decode(np.where(self.changed, values, own))
+        self.own = model.plain_rows.decode(query.context.query)
+        self.told = {name: column.tolist() for name, column in told_of(model, query, found).items()}
+
+    def by_row(self, verified: list[bool] | None) -> list[PlainAnswer]:
+        """An answer per row; verified: whether each counterfactual was found to hold."""
+        labels = self.model.labels
+        rows: list[PlainAnswer] = [
+            {"status": "complete", "target": labels[i], "counterfactuals": []} for i in self.query.context.target
+        ]
+        names = self.model.plain_rows.names
+        scores = _scores(self.told)
+        for i, place in enumerate(self.places):
+            new, old, moved = self.cells[i], self.own[place], self.changed[i].nonzero()[0].tolist()
+            one: PlainAnswer = {
+                "values": dict(zip(names, new, strict=True)),
+                "changes": [{"feature": names[j], "before": old[j], "after": new[j]} for j in moved],
+                "scores": scores[i],
+            }
+            if verified is not None:
+                one["verified"] = verified[i]
+            rows[place]["counterfactuals"].append(one)
+        for place, (wanted, got, why) in self.found.short.items():
+            rows[place] |= {"status": "short" if got else "none", "wanted": wanted, "got": got, "reason": why}
+        return rows
+
+    def verified(self) -> list[bool]:
+        """Whether each answer obeys everything that was asked for, from its cells; see `Counterfactuals.verify`."""
+        schema, request = self.model.schema, self.query.request
+        own = [self.own[place] for place in self.places]
+        pairs = [dict(zip(schema.names, row, strict=True)) for row in own]
+        answers = [dict(zip(schema.names, row, strict=True)) for row in self.cells]
+        dependent = [schema.names[j] for j in np.flatnonzero(uncounted(self.model, request))]
+        _, table = holding(pairs, answers, request.constraints, schema, typed=True, dependent=dependent)
+        lines = [table.all(axis=1), *self._lines(own).values()]
+        return [bool(holds) for holds in np.all(lines, axis=0)]
+
+    def _lines(self, own: list[list[Any]]) -> dict[str, Bools]:
+        """Whether what is told of the answers is so."""
+        origin = origin_of(self.model, self.query, checked=False)
+        claims = Claims(
+            own=[keys_of(row) for row in own],
+            answers=[keys_of(row) for row in self.cells],
+            places=self.found.draws.query,
+            held=np.ones(len(own), dtype=bool),
+            info={**self.told, "valid": [None] * len(own)},
+            targets=[self.model.labels[self.query.context.target[place]] for place in self.places],
+        )
+        pair = self._encoded(own)
+        lines = claims.lines(origin, pair)
+        if self.query.request.refine and self.query.request.coherent and self.model.coherence is not None:
+            lines["coherence"] = np.zeros(len(own), dtype=bool) if pair is None else origin.coherent(*pair)
+        return lines
+
+    def _encoded(self, own: list[list[Any]]) -> tuple[Any, Any] | None:
+        """Each answer's row and each answer as the model has them; None where it does not know a value."""
+        rows = self.model.plain_rows
+        try:
+            return (rows.encode(own), rows.encode(self.cells)) if own else None
+        except QueryError:
+            return None
+
+
+def _scores(told: dict[str, list[Any]]) -> list[dict[str, Any]]:
+    """What is told of each answer but its target, None for numbers that are none."""
+    names = [name for name in told if name != "target"]
+    rows = zip(*(told[name] for name in names), strict=True)
+    return [{name: None if value != value else value for name, value in zip(names, row, strict=True)} for row in rows]

@@ -1,0 +1,118 @@
+"""Rows of plain cells to a matrix and back: the way of single rows, on which no frame is made."""
+
+from __future__ import annotations
+
+__all__ = ["PlainRows", "Row", "plain_row"]
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dicoflex.table.columns import EXACT, code_lookup, column_dtype, level_array
+from dicoflex.table.encoding import Encoding, Values
+from dicoflex.table.feature import Feature
+from dicoflex.values import is_missing, plain, typed
+
+PLAIN = (str, bool, int, float)
+Row = Sequence[Any]
+Reader = Callable[[Any], float | None]
+Writer = Callable[[list[float]], list[Any]]
+
+
+class PlainRows:
+    """Rows as lists of plain values in the order of the features, None for what is missing.
+
+    What is read is what a frame of these cells would be read as, and what is written is what a frame would hold.
+
+    >>> frame = pd.DataFrame({"age": [31, 52], "job": ["cook", "nurse"]})
+    >>> rows = PlainRows(Encoding.fit(frame, frame.pipe(__import__("dicoflex").Schema.infer)))
+    >>> rows.encode([[40, "nurse"]])
+    array([[40.,  1.]])
+    >>> rows.decode(np.array([[52.0, 0.0]]))
+    [[52, 'cook']]
+    """
+
+    def __init__(self, encoding: Encoding) -> None:
+        self.encoding = encoding
+        self.names = [str(name) for name in encoding.schema.names]
+        features = encoding.schema.features
+        self._readers = [_number_reader(f) if f.is_number else _level_reader(f) for f in features]
+        self._writers = [_number_writer(f) if f.is_number else _level_writer(f) for f in features]
+
+    def encode(self, rows: Sequence[Row]) -> Values:
+        """The matrix of some rows, as columns of the training dtypes hold them; a `QueryError` says what does not fit.
+
+        A cell that needs a closer look is given to a frame, which says the same of it as of a caller's own.
+        """
+        cells = [[read(cell) for read, cell in zip(self._readers, row, strict=True)] for row in rows]
+        if any(None in row for row in cells):
+            return self.encoding.conform(self.frame(rows))[1]
+        values = np.array(cells, dtype=np.float64)
+        for j, kind in self.encoding.narrow:
+            values[:, j] = values[:, j].astype(kind)
+        return values
+
+    def decode(self, values: Values) -> list[list[Any]]:
+        """The rows of a matrix whose values lie on their columns' grids."""
+        columns = [write(column) for write, column in zip(self._writers, values.T.tolist(), strict=True)]
+        return [list(row) for row in zip(*columns, strict=True)]
+
+    def frame(self, rows: Sequence[Row]) -> pd.DataFrame:
+        """The rows as a frame."""
+        columns = zip(*rows, strict=True)
+        names = self.encoding.schema.names
+        return pd.DataFrame({name: list(cells) for name, cells in zip(names, columns, strict=True)})
+
+
+def plain_row(cells: Row) -> list[Any]:
+    """Cells of any types as plain values, None for what is missing.
+
+    >>> plain_row([np.int64(3), float("nan"), "a"])
+    [3, None, 'a']
+    """
+    return [None if is_missing(cell) else plain(cell) for cell in cells]
+
+
+def _number_reader(feature: Feature) -> Reader:
+    """Reads a number; None where a frame is to say what it is."""
+    (least, greatest), whole = feature.bounds, feature.is_whole
+    absent = float("nan") if feature.missing else None
+
+    def read(cell: Any) -> float | None:
+        kind = type(cell)
+        if kind is int:
+            return float(cell) if least <= cell <= greatest and -EXACT <= cell <= EXACT else None
+        if kind is float:
+            return cell if least <= cell <= greatest and not (whole and cell % 1) else None
+        return absent if cell is None else None
+
+    return read
+
+
+def _level_reader(feature: Feature) -> Reader:
+    """Reads a level as its code, by value and type, or by value alone where that is not ambiguous."""
+    codes = {key: float(code) for key, code in code_lookup(feature.levels).items()}
+    absent = float(len(feature.levels)) if feature.missing else None
+
+    def read(cell: Any) -> float | None:
+        if cell is None:
+            return absent
+        if type(cell) not in PLAIN:
+            return None
+        return codes.get(typed(cell), codes.get(("any", cell)))
+
+    return read
+
+
+def _number_writer(feature: Feature) -> Writer:
+    if pd.api.types.is_integer_dtype(column_dtype(feature)):
+        return lambda column: [None if value != value else int(value) for value in column]
+    return lambda column: [None if value != value else value for value in column]
+
+
+def _level_writer(feature: Feature) -> Writer:
+    dtype = column_dtype(feature)
+    cells = plain_row(pd.Series(level_array(feature, dtype), dtype=dtype).astype(object).tolist())
+    return lambda column: [cells[int(code)] for code in column]
