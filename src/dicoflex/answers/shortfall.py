@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-__all__ = ["SHORTFALL", "shortfall", "why_none"]
-
-from dataclasses import replace
+__all__ = ["SHORTFALL", "reasons_of", "shortfall", "why_none"]
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dicoflex.answers.draws import Terms
 from dicoflex.answers.fates import Fate, fates
+from dicoflex.answers.pressure import broken_shares
 from dicoflex.answers.query import Query
 from dicoflex.answers.refined import CHECK_ROUNDS
-from dicoflex.constraints.kinds import KINDS, OneConstraint
-from dicoflex.limits.limits import Limits
+from dicoflex.constraints.kinds import KINDS
 from dicoflex.model import Model
-from dicoflex.table.encoding import Values
 
 Ints = NDArray[np.int64]
 SHORTFALL = ["row", "wanted", "got", "reason"]
 UNBROKEN = ("frozen", "consequences")
 """Kinds that draws can't break: what is frozen is not drawn, and what follows is set afterwards."""
-BLAMED = 64
-"""How many unbound draws of a query the constraints are tried on, to see which of them rules out most."""
 
 
 def shortfall(
@@ -37,7 +32,7 @@ def shortfall(
     short = np.flatnonzero(got < n)
     if len(short) == 0:
         return {}
-    reasons = _reasons(model, query, terms, short, got, refused)
+    reasons = reasons_of(model, query, terms, short, got, refused)
     return {i: (n, int(got[i]), reasons[i]) for i in short.tolist()}
 
 
@@ -54,7 +49,7 @@ def why_none(model: Model, query: Query, i: int) -> str:
     )
 
 
-def _reasons(model: Model, query: Query, terms: Terms, short: Ints, got: Ints, refused: Ints) -> dict[int, str]:
+def reasons_of(model: Model, query: Query, terms: Terms, short: Ints, got: Ints, refused: Ints) -> dict[int, str]:
     """Why each of the queries `short` got too few: what the constraints, a check, or else its own draws say."""
     reasons = {int(i): str(query.limits.reasons[i]) for i in short if query.limits is not None}
     able = short[query.feasible[short]]
@@ -117,28 +112,9 @@ def hardest(model: Model, query: Query, which: Ints) -> dict[int, str]:
     ones = [one for one in bound.one_by_one() if KINDS[one.kind].role == "limit" and one.kind not in UNBROKEN]
     if not ones:
         return {}
-    shares = _broken_shares(model, query, which, ones)
+    shares = broken_shares(model, query, which, ones)
     worst = np.argmax(shares, axis=0)
     return {
         int(i): f"{ones[worst[k]].text} ({shares[worst[k]][k]:.0%} of the draws without it break it)"
         for k, i in enumerate(which)
     }
-
-
-def _broken_shares(model: Model, query: Query, which: Ints, ones: list[OneConstraint]) -> list[NDArray[np.float64]]:
-    """For each constraint, the share of each query's unbound draws that break it."""
-    rows = _unbound(model, query, which)
-    own, entry = query.context.query[which], np.repeat(np.arange(len(which)), BLAMED)
-    frozen = np.tile(query.frozen, (len(own), 1))
-    shares = []
-    for one in ones:
-        limits = Limits.build(query.request.constraints.only(one), model.encoding, own, frozen)
-        shares.append(limits.broken(rows, own[entry], entry).reshape(len(which), BLAMED).mean(axis=1))
-    return shares
-
-
-def _unbound(model: Model, query: Query, which: Ints) -> Values:
-    """Equally many draws for each query in `which`, that nothing but frozen features binds."""
-    context = replace(query.context.take(which), frozen=np.tile(query.frozen, (len(which), 1)))
-    values, _ = model.generator.sample(context, BLAMED, query.keys[which], 0)
-    return model.encoding.snap(values.reshape(len(which) * BLAMED, -1))

@@ -17,6 +17,7 @@ __all__ = [
     "json_object",
     "lists",
     "number",
+    "pins",
     "positive",
     "rules",
     "steps",
@@ -81,6 +82,11 @@ def consequences(given: Any, field: str) -> dict[Name, str]:
     if len(read) > MOST_RULES:
         raise ConstraintError(f"{field} has {len(read):,} entries, and {MOST_RULES} are the most; leave some out")
     return {name: within(name, field, parse_value, text).text for name, text in read}
+
+
+def pins(given: Any, field: str) -> dict[Name, Value]:
+    """Features with a value each; None for missing."""
+    return {name: _value(value, f"{field} {name!r}") for name, value in by_feature(given, field)}
 
 
 def steps(given: Any, field: str) -> dict[Name, float]:

@@ -145,7 +145,7 @@ class Bounds(NamedTuple):
     most_changes: int
     most_cost: float
     uncounted: Bools  # (d,): what counts neither as a change nor as cost
-    pinned: Bools  # (d,): what refinement does not choose, as it follows from others
+    follows: Bools  # (d,): what refinement does not choose, as it follows from others
     rules: Programs
     consequences: Consequences
 
@@ -173,7 +173,7 @@ class Bounds(NamedTuple):
             most_changes=int(limits.most_changes),
             most_cost=float(limits.most_cost),
             uncounted=limits.uncounted,
-            pinned=limits.follows,
+            follows=limits.follows,
             rules=limits.rules,
             consequences=limits.consequences,
         )
@@ -203,7 +203,7 @@ class Bounds(NamedTuple):
             most_changes=d,
             most_cost=np.inf,
             uncounted=np.zeros(d, dtype=bool),
-            pinned=np.zeros(d, dtype=bool),
+            follows=np.zeros(d, dtype=bool),
             rules=write([], encoding.schema),
             consequences=Consequences.of({}, encoding.schema),
         )

@@ -97,7 +97,7 @@ def _undo(row, query, order, at, wanted, judges, bounds, desk):  # type: ignore[
     while again:
         again = False
         for j in order:
-            if judges.follower[j] or bounds.pinned[j] or not bounds.may_keep[at, j] or not differ(row[j], query[j]):
+            if judges.follower[j] or bounds.follows[j] or not bounds.may_keep[at, j] or not differ(row[j], query[j]):
                 continue
             if desk.tried[j] == desk.moves[0]:
                 continue
@@ -150,7 +150,7 @@ def _untangle(row, query, target, judges, bounds, desk):  # type: ignore[no-unty
     for _ in range(d):
         worst, most = -1, 0
         for a in range(d):
-            if desk.pair[a] == desk.pair_query[a] or judges.follower[a] or bounds.pinned[a]:
+            if desk.pair[a] == desk.pair_query[a] or judges.follower[a] or bounds.follows[a]:
                 continue
             n = 0
             for b in range(d):
@@ -200,7 +200,7 @@ def _mend(row, query, at, wanted, judges, bounds, desk):  # type: ignore[no-unty
             worst, most, best = -1, 0.5, np.nan
             for k in range(d):
                 j = judges.factors.order[k]
-                if tried[k] or judges.follower[j] or bounds.pinned[j] or desk.factor[k] > -1.0:
+                if tried[k] or judges.follower[j] or bounds.follows[j] or desk.factor[k] > -1.0:
                     continue
                 value, lack = _likelier(k, query, judges, desk)
                 if lack > most:
@@ -225,7 +225,7 @@ def _turns(row, query, target, judges, bounds, desk):  # type: ignore[no-untyped
     d = len(row)
     rank = np.full(d, np.inf)
     for j in range(d):
-        if differ(row[j], query[j]) and not judges.follower[j] and not bounds.pinned[j]:
+        if differ(row[j], query[j]) and not judges.follower[j] and not bounds.follows[j]:
             _edit(row, query, j, query[j], judges, bounds, desk)
             rank[j] = -sure_of(desk.trial, target, judges, desk)
     return np.argsort(rank)
@@ -237,7 +237,7 @@ def _approach_all(row, query, order, at, wanted, judges, bounds, desk):  # type:
     for _ in range(ROUNDS):
         undone = desk.moves[1]
         for j in order:
-            number = judges.rows.number[j] and not judges.follower[j] and not bounds.pinned[j]
+            number = judges.rows.number[j] and not judges.follower[j] and not bounds.follows[j]
             if number and differ(row[j], query[j]) and not np.isnan(row[j]) and not np.isnan(query[j]):
                 _approach(row, query, j, at, wanted, judges, bounds, desk)
         _undo(row, query, order, at, wanted, judges, bounds, desk)
