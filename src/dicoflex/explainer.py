@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dicoflex.answers import explain as ask
 from dicoflex.answers.counterfactuals import Counterfactuals
+from dicoflex.answers.importance import necessity, sufficiency, who_is_answered
 from dicoflex.answers.probabilities import probability
 from dicoflex.constraints import Constraints
 from dicoflex.errors import NotFittedError
@@ -85,6 +86,7 @@ class Explainer:
         coherent: bool = True,
         plausible: float = 0.05,
         variety: float = 0.2,
+        exhaustive: bool = True,
         random_state: int | None = None,
     ) -> Counterfactuals:
         """Up to `n` counterfactuals for every row: different from each other, close, and likely.
@@ -96,12 +98,15 @@ class Explainer:
         target are returned, drawing up to five rounds. novel: no exact copy of a training row; the model must
         remember them. refine: nothing needless, as near as possible; False gives draws as they come. coherent: nothing
         that no training row has together, and exact dependencies kept. plausible: answers rarer than all but this share
-        of the real rows of the class are left out. variety: how much other ways are preferred. Rows that got fewer than
+        of the real rows of the class are left out. variety: how much other ways are preferred. exhaustive: for a row of
+        which no draw is an answer, look at all rows that are allowed, or at many of them: `.verdict` says "none" where
+        that proves that there is no way. Rows that got fewer than
         `n` are in `.shortfall`, with the reason.
         """
         request = Request.of(
             target=target, n=n, p=p, frozen=frozen, constraints=constraints, confidence=confidence, novel=novel,
-            refine=refine, coherent=coherent, plausible=plausible, variety=variety, random_state=random_state,
+            refine=refine, coherent=coherent, plausible=plausible, variety=variety, exhaustive=exhaustive,
+            random_state=random_state,
         )  # fmt: skip
         return ask.explain(self._fitted, rows, request, check=check)
 
@@ -162,6 +167,29 @@ class Explainer:
         (True, True)
         """
         return probability(self._fitted, rows)
+
+    def necessity(self, rows: pd.DataFrame, *, pairs: bool = False, **asked: Any) -> pd.DataFrame:
+        """Per feature the share of rows that have an answer and lose it when the feature is frozen: share, low, high.
+
+        pairs: pairs of features, too. asked: as for `explain`.
+        """
+        return necessity(self.schema_, self._answered(rows, asked), pairs=pairs)
+
+    def sufficiency(self, rows: pd.DataFrame, *, pairs: bool = False, **asked: Any) -> pd.DataFrame:
+        """Per feature the share of the rows that have an answer in which nothing else changes: share, low, high.
+
+        pairs: pairs of features, too. asked: as for `explain`.
+        """
+        return sufficiency(self.schema_, self._answered(rows, asked), pairs=pairs)
+
+    def _answered(self, rows: pd.DataFrame, asked: dict[str, Any]) -> Any:
+        settled = {"n": 1, "random_state": 0, **asked}
+        own = list(settled.pop("frozen", ()))
+
+        def ask_with(frozen: list[Any]) -> Counterfactuals:
+            return self.explain(rows, frozen=[*own, *(name for name in frozen if name not in own)], **settled)
+
+        return who_is_answered(ask_with, len(rows))
 
     # -- files --------------------------------------------------------------------------------------------------
 

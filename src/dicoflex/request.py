@@ -28,7 +28,8 @@ class Request(BaseModel):
     an answer must obey. confidence: how sure the black box should be; None is the trained default. novel: no exact
     copy of a training row. refine: nothing needless, as near as possible. coherent: nothing that no training row has
     together, dependencies kept. plausible: the share of real rows that an answer may at most be rarer than. variety:
-    how much other ways are preferred to better answers of the same. seed: the same one gives the same answers; None
+    how much other ways are preferred to better answers of the same. exhaustive: where no answer is drawn, look at all
+    rows that are allowed, or at many of them. seed: the same one gives the same answers; None
     draws one.
 
     >>> Request.of(target="yes", n=3, frozen=["age"], random_state=7).model_dump(exclude_defaults=True)
@@ -50,6 +51,7 @@ class Request(BaseModel):
     coherent: bool = True
     plausible: float = Field(default=0.05, ge=0, lt=1)
     variety: float = Field(default=0.2, ge=0, le=1)
+    exhaustive: bool = True
     seed: int | None = Field(default=None, ge=0)
 
     @classmethod
@@ -67,6 +69,7 @@ class Request(BaseModel):
         coherent: bool = True,
         plausible: Any = 0.05,
         variety: Any = 0.2,
+        exhaustive: bool = True,
         random_state: Any = None,
     ) -> Request:
         """The request that the arguments of `explain` and `sample` state; a `QueryError` names one that is wrong."""
@@ -82,6 +85,7 @@ class Request(BaseModel):
             coherent=switch(coherent, "coherent"),
             plausible=_share(plausible, "plausible"),
             variety=_share(variety, "variety"),
+            exhaustive=switch(exhaustive, "exhaustive"),
             seed=seed_of(random_state),
         )
 

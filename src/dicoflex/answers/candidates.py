@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["FAR", "Candidates", "as_drawn", "candidates", "coherence_of", "merits_of", "wanted_of"]
+__all__ = [
+    "FAR", "Candidates", "as_drawn", "brought_near", "candidates", "coherence_of", "judged", "merits_of", "wanted_of",
+]  # fmt: skip
 
 from dataclasses import dataclass, replace
 
@@ -126,17 +128,24 @@ def _refined(
     return rows.take(_fine(model, query, rows, wanted))
 
 
+def brought_near(model: Model, query: Query, rows: Candidates) -> Candidates:
+    """Rows of queries that were found otherwise than by drawing, refined as draws are."""
+    nothing = np.full(len(rows), np.nan)
+    drawn = Draws(rows.values, rows.query, rows.key, nothing, rows.probability, np.zeros(len(rows), dtype=np.int8))
+    return _refined(model, query, drawn, wanted_of(model, query), query.context.frozen)
+
+
 def as_drawn(model: Model, query: Query, rows: Candidates) -> Candidates:
     """The rows as they were drawn, where they were refined since, as far as they are coherent and plausible."""
     moved = differ(rows.values, rows.drawn).any(axis=1)
-    found = _judged(model, query, rows.drawn[moved], rows.query[moved])
+    found = judged(model, query, rows.drawn[moved], rows.query[moved])
     if not query.request.coherent:
         return found
     fine = ~coherence_of(model).broken(found.values, query.context.query[found.query])
     return found.take(fine & (found.row_density >= wanted_of(model, query).log_density[found.query]))
 
 
-def _judged(model: Model, query: Query, values: Values, which: Ints) -> Candidates:
+def judged(model: Model, query: Query, values: Values, which: Ints) -> Candidates:
     """Candidates from rows that nobody judged yet."""
     said = model.stand_in.probabilities(values)[np.arange(len(values)), query.context.target[which]]
     row_density, weakest = coherence_of(model).density.judge(values)

@@ -7,16 +7,18 @@ __all__ = ["Counterfactuals"]
 import io
 import json
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import pandas as pd
 
+from dicoflex.answers.importance import importance
 from dicoflex.answers.origin import Origin
 from dicoflex.answers.recorded import as_kept, claims_of, with_dtypes
+from dicoflex.answers.search import Search
 from dicoflex.answers.verification import verify
 from dicoflex.constraints import Constraints
 from dicoflex.errors import QueryError, named
@@ -24,10 +26,12 @@ from dicoflex.request import Request
 from dicoflex.runtime.whole_files import write_text
 from dicoflex.signatures import Key, sign_record
 from dicoflex.table.schema import Schema
+from dicoflex.views.bars import plot_shares
 from dicoflex.views.canvas import to_png
 from dicoflex.views.cards import Card, differences
 from dicoflex.views.cards import cards as make_cards
 from dicoflex.views.csv_text import neutralised, with_written
+from dicoflex.views.dice_json import dice_record
 from dicoflex.views.html import PICTURE_DPI, to_html_fragment, to_html_page
 from dicoflex.views.map import plot_map
 from dicoflex.views.record import record, settings
@@ -60,7 +64,8 @@ class Counterfactuals:
     positions: for each row of `frame` the position of its query in `queries`, as index labels may repeat.
     shortfall: the queries that got fewer than asked for: row, wanted, got, reason. short: their positions.
     verdict: one word per query: "already" where it has the target, "found", "impossible" where the constraints leave
-    no answer, or "not found".
+    no answer, "none" where all rows that are allowed were looked at in vain, or "not found".
+    searches: by position, what came of looking for an answer to queries for which none was drawn.
     request: what was asked for, as it bound: with the schema's own constraints. targets: the label asked for per query.
     model: the fingerprint of the model that answered, the checksum of its file's content.
     changed: which cells of `frame` differ from the query's (rows, features); None looks for them.
@@ -97,6 +102,7 @@ class Counterfactuals:
     density: Callable[[int], Density] | None = None
     origin: Origin | None = None
     verdict: Sequence[str] = ()
+    searches: Mapping[int, Search] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -218,6 +224,17 @@ class Counterfactuals:
                 card["picture"] = to_png(self._figure(i, card), dpi=PICTURE_DPI)
         return cards
 
+    def importance(self, row: Any = None) -> pd.DataFrame:
+        """Per feature the share of answers that change it, low and high at 95 %, mean_move, and commonest new level.
+
+        row: the index label of one query; None is of all queries together. A frozen feature has the share 0.
+        """
+        return importance(self, None if row is None else self._place(row, None))
+
+    def plot_importance(self, row: Any = None) -> Figure:
+        """A figure of `importance`."""
+        return plot_shares(self.importance(row), title="share of answers that change a feature")
+
     def plot(self, row: Any = None, *, position: int | None = None) -> Figure:
         """A figure of one query's changes; for two number features, a map with the density.
 
@@ -237,6 +254,27 @@ class Counterfactuals:
         """
         made = self._record() if key is None else sign_record(self._record(), key=key)
         return _delivered(json.dumps(made, indent=2, ensure_ascii=False, allow_nan=False) + "\n", path)
+
+    @overload
+    def to_dice_json(self, path: None = None, *, outcome: str = ...) -> str: ...
+    @overload
+    def to_dice_json(self, path: PathLike, *, outcome: str = ...) -> None: ...
+    def to_dice_json(self, path: PathLike | None = None, *, outcome: str = "outcome") -> str | None:
+        """The answers as DiCE writes its own (schema 2.0), with importances; as JSON text, or written to `path`.
+
+        outcome: what the column of labels is called.
+        """
+        names = list(self.schema.names)
+        local = [importance(self, i)["share"].reindex(names) for i in range(len(self.queries))]
+        made = dice_record(
+            self, outcome=outcome, now=self._now(), local=pd.DataFrame(local, columns=names),
+            summary=importance(self)["share"].reindex(names),
+        )  # fmt: skip
+        return _delivered(json.dumps(made, indent=2, ensure_ascii=False, allow_nan=False) + "\n", path)
+
+    def _now(self) -> list[Any]:
+        """The label that the stand-in gives each query; None for a result made by hand."""
+        return [None] * len(self.queries) if self.origin is None else self.origin.labels()
 
     @overload
     def to_html(self, path: None = None, *, title: str = ..., pictures: bool = ...) -> str: ...

@@ -18,17 +18,19 @@ from dicoflex.answers.binding import uncounted
 from dicoflex.answers.ceilings import MOST_ANSWERS, check_cost
 from dicoflex.answers.check import Check
 from dicoflex.answers.counterfactuals import Counterfactuals
-from dicoflex.answers.draws import Draws, Terms, draw
+from dicoflex.answers.draws import Draws, Terms, Verdict, draw
 from dicoflex.answers.frames import confirmed, frame_of
 from dicoflex.answers.origin import Origin, info_of
 from dicoflex.answers.query import Query
 from dicoflex.answers.refined import CHECK_ROUNDS, Answers, refined
+from dicoflex.answers.search import Search, looked_for
 from dicoflex.answers.selection import ranges_of, select
 from dicoflex.answers.shortfall import SHORTFALL, shortfall, why_none
 from dicoflex.answers.verdicts import has_target, verdicts
 from dicoflex.errors import QueryError
 from dicoflex.model import Model
 from dicoflex.request import Request
+from dicoflex.runtime.randomness import row_keys
 from dicoflex.runtime.threads import one_blas_thread
 from dicoflex.values import differ
 
@@ -50,7 +52,8 @@ def explain(model: Model, rows: pd.DataFrame, request: Request, *, check: Check 
     already = has_target(model, query, check)
     found = find(model, query, check)
     got = np.bincount(found.draws.query, minlength=len(query))
-    return replace(_result(model, query, found), verdict=verdicts(query, already, got))
+    words = verdicts(query, already, got, found.searches)
+    return replace(_result(model, query, found), verdict=words, searches=found.searches)
 
 
 @dataclass(frozen=True)
@@ -58,13 +61,15 @@ class Found:
     """Answers to a query as arrays, query by query: what frames, or plain rows, are made of.
 
     draws: the rows. known: what else is known of each. short: for the position of each query that got fewer than asked
-    for: wanted, got, and why. checked: whether a callable confirmed them.
+    for: wanted, got, and why. checked: whether a callable confirmed them. searches: what came of looking for answers to
+    queries for which none was drawn.
     """
 
     draws: Draws
     known: dict[str, Any]
     short: dict[int, tuple[int, int, str]]
     checked: bool
+    searches: dict[int, Search]
 
 
 def check_affordable(query: Query) -> None:
@@ -79,8 +84,8 @@ def find(model: Model, query: Query, check: Check | None = None) -> Found:
         terms = terms_of(model, query, filtered=True)
         answers = _answers(model, query, terms, check)
         got = np.bincount(answers.draws.query, minlength=len(query))
-        short = shortfall(model, query, terms, got, answers.refused)
-    return Found(answers.draws, answers.known, short, check is not None)
+        short = shortfall(model, query, terms, got, answers)
+    return Found(answers.draws, answers.known, short, check is not None, answers.searches)
 
 
 def _answers(model: Model, query: Query, terms: Terms, check: Check | None) -> Answers:
@@ -90,7 +95,24 @@ def _answers(model: Model, query: Query, terms: Terms, check: Check | None) -> A
     refused = np.zeros(len(query), dtype=np.int64)
     if check is not None:
         draws, refused = _confirm(model, query, draws, terms, check)
-    return Answers(draws.take(chosen_draws(model, query, draws)), refused)
+    draws, searches = _looked_for(model, query, draws, terms, check)
+    return Answers(draws.take(chosen_draws(model, query, draws)), refused, searches=searches)
+
+
+def _looked_for(
+    model: Model, query: Query, draws: Draws, terms: Terms, check: Check | None
+) -> tuple[Draws, dict[int, Search]]:  # fmt: skip
+    """The draws, with rows for queries that had none and for which a search found some."""
+    without = query.feasible & (np.bincount(draws.query, minlength=len(query)) == 0)
+    if not query.request.exhaustive or not without.any():
+        return draws, {}
+    rows, owners, searches = looked_for(model, query, np.flatnonzero(without), terms, check)
+    if len(rows) == 0:
+        return draws, searches
+    said = model.stand_in.probabilities(rows)[np.arange(len(rows)), query.context.target[owners]]
+    density = model.generator.log_prob(query.told.take(owners), rows)
+    good = np.full(len(rows), Verdict.GOOD, dtype=np.int8)
+    return Draws.join([draws, Draws(rows, owners, row_keys(rows, 0), density, said, good)]), searches
 
 
 def sample(model: Model, rows: pd.DataFrame, request: Request, *, filtered: bool = True) -> pd.DataFrame:

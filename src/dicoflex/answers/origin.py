@@ -38,6 +38,11 @@ class Origin:
     free: bool
     uncounted: NDArray[np.bool_]
 
+    def labels(self) -> list[Any]:
+        """The label that the stand-in gives each query."""
+        likeliest = self.model.stand_in.probabilities(self.context.query).argmax(axis=1)
+        return [self.model.labels[i] for i in likeliest]
+
     def density(self, position: int) -> Callable[[pd.DataFrame], Floats]:
         """The log density of rows as counterfactuals of the query at `position`."""
         return partial(self._log_density, position)

@@ -10,11 +10,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dicoflex.answers.candidates import Candidates, as_drawn, candidates, coherence_of, merits_of
+from dicoflex.answers.candidates import (
+    Candidates,
+    as_drawn,
+    brought_near,
+    candidates,
+    coherence_of,
+    judged,
+    merits_of,
+)
 from dicoflex.answers.check import Check
 from dicoflex.answers.draws import Draws, Terms, Verdict
 from dicoflex.answers.frames import confirmed
 from dicoflex.answers.query import Query
+from dicoflex.answers.search import Search, looked_for
 from dicoflex.answers.selection import ranges_of
 from dicoflex.answers.ways import choose, ways_of
 from dicoflex.model import Model
@@ -26,11 +35,15 @@ CHECK_ROUNDS = 5
 
 @dataclass(frozen=True)
 class Answers:
-    """Rows to answer with, how many candidates a check refused per query, and what else is known of each row."""
+    """Rows to answer with, how many candidates a check refused per query, and what else is known of each row.
+
+    searches: what came of looking for an answer to queries for which none was drawn.
+    """
 
     draws: Draws
     refused: Ints
     known: dict[str, Any] = field(default_factory=dict)
+    searches: dict[int, Search] = field(default_factory=dict)
 
 
 def refined(model: Model, query: Query, terms: Terms, check: Check | None) -> Answers:
@@ -39,8 +52,25 @@ def refined(model: Model, query: Query, terms: Terms, check: Check | None) -> An
     refused = np.zeros(len(query), dtype=np.int64)
     if check is not None:
         found, refused = _confirm(model, query, found, terms, check)
+    found, searches = _looked_for(model, query, found, terms, check)
     chosen, ways = chosen_of(model, query, found)
-    return Answers(_as_draws(model, query, chosen), refused, _known(model, query, chosen, ways))
+    return Answers(_as_draws(model, query, chosen), refused, _known(model, query, chosen, ways), searches)
+
+
+def _looked_for(
+    model: Model, query: Query, found: Candidates, terms: Terms, check: Check | None
+) -> tuple[Candidates, dict[int, Search]]:
+    """The candidates, with those of queries that had none and for which a search found some."""
+    without = query.feasible & (np.bincount(found.query, minlength=len(query)) == 0)
+    if not query.request.exhaustive or not without.any():
+        return found, {}
+    rows, owners, searches = looked_for(model, query, np.flatnonzero(without), terms, check)
+    accepted = judged(model, query, rows, owners)
+    near = brought_near(model, query, accepted)
+    if check is not None:
+        near = near.take(confirmed(model, query, near.values, near.query, check))
+    accepted = accepted.take(~np.isin(accepted.query, near.query))
+    return Candidates.join([found, near, accepted]).without_repeats(), searches
 
 
 def answers_to(model: Model, query: Query, terms: Terms) -> Candidates:

@@ -11,7 +11,7 @@ from dicoflex.answers.draws import Terms
 from dicoflex.answers.fates import Fate, fates
 from dicoflex.answers.pressure import broken_shares
 from dicoflex.answers.query import Query
-from dicoflex.answers.refined import CHECK_ROUNDS
+from dicoflex.answers.refined import CHECK_ROUNDS, Answers
 from dicoflex.constraints.kinds import KINDS
 from dicoflex.model import Model
 
@@ -22,17 +22,18 @@ UNBROKEN = ("frozen", "consequences")
 
 
 def shortfall(
-    model: Model, query: Query, terms: Terms, got: Ints, refused: Ints
+    model: Model, query: Query, terms: Terms, got: Ints, answers: Answers
 ) -> dict[int, tuple[int, int, str]]:  # fmt: skip
-    """Who got fewer than asked for: by position what was wanted, what was got, and why.
-
-    refused: how many different rows `check` refused.
-    """
+    """Who got fewer than asked for: by position what was wanted, what was got, and why."""
     n = query.request.n
     short = np.flatnonzero(got < n)
     if len(short) == 0:
         return {}
-    reasons = reasons_of(model, query, terms, short, got, refused)
+    proved = [i for i, one in answers.searches.items() if one.is_proof]
+    reasons = reasons_of(model, query, terms, short[~np.isin(short, proved)], got, answers.refused)
+    for i, one in answers.searches.items():
+        if got[i] == 0:
+            reasons[i] = one.text if one.is_proof else f"{reasons[i]}; {one.text}"
     return {i: (n, int(got[i]), reasons[i]) for i in short.tolist()}
 
 

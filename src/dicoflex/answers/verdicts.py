@@ -4,15 +4,18 @@ from __future__ import annotations
 
 __all__ = ["has_target", "verdicts"]
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import NDArray
 
 from dicoflex.answers.check import Check, check_labels
 from dicoflex.answers.query import Query
+from dicoflex.answers.search import Search
 from dicoflex.model import Model
 from dicoflex.views.cards import ALREADY
 
-FOUND, IMPOSSIBLE, NOT_FOUND = "found", "impossible", "not found"
+FOUND, IMPOSSIBLE, NONE, NOT_FOUND = "found", "impossible", "none", "not found"
 
 
 def has_target(model: Model, query: Query, check: Check | None) -> NDArray[np.bool_]:
@@ -27,10 +30,15 @@ def has_target(model: Model, query: Query, check: Check | None) -> NDArray[np.bo
     return np.array([label == model.labels[i] for label, i in zip(said, target, strict=True)], dtype=bool)
 
 
-def verdicts(query: Query, already: NDArray[np.bool_], got: NDArray[np.int64]) -> list[str]:
+def verdicts(
+    query: Query, already: NDArray[np.bool_], got: NDArray[np.int64], searches: Mapping[int, Search]
+) -> list[str]:  # fmt: skip
     """`already` where the query has the target, `impossible` where the constraints leave no answer, `found`, or not.
+
+    `none` where every row that is allowed was looked at, and none is an answer.
 
     What is found for a query that has the target already are other rows of that class, and no counterfactuals.
     """
     words = np.where(got > 0, FOUND, np.where(query.feasible, NOT_FOUND, IMPOSSIBLE))
+    words[[i for i, one in searches.items() if one.is_proof]] = NONE
     return [str(word) for word in np.where(already, ALREADY, words)]

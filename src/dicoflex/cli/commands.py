@@ -202,6 +202,12 @@ def explain(
         Path | None,
         typer.Option(metavar="KEYFILE", help="Key file that 'fit --remember-rows' wrote.", show_default=False),
     ] = None,
+    search: Annotated[
+        bool,
+        typer.Option(
+            "--search/--no-search", help="Where no draw is an answer, look at all rows that are allowed, or at many."
+        ),
+    ] = True,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", help="File to write: .csv, .json, .html or .parquet.", show_default="the terminal"),
@@ -244,6 +250,7 @@ def explain(
         constraints=wanted,
         confidence=confidence,
         novel=novel,
+        exhaustive=search,
         random_state=seed,
     )
     if out is None:

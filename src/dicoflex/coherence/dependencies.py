@@ -113,6 +113,13 @@ class Dependencies:
             _broken(np.ascontiguousarray(values), np.ascontiguousarray(query), self.steps, out)
         return out
 
+    def settle(self, values: Values, query: Values) -> NDArray[np.bool_]:
+        """Let dependent features of the rows follow, in place; which rows are settled."""
+        settled = np.ones(len(values), dtype=bool)
+        if self.found:
+            _settle(values, np.ascontiguousarray(query), self.steps, settled)
+        return settled
+
     def without(self, features: Iterable[int]) -> Dependencies:
         """The dependencies less those of some features."""
         gone = set(features)
@@ -186,6 +193,12 @@ def follow(row, query, steps):  # type: ignore[no-untyped-def]
         row[t] = np.rint(made * steps.scale[i]) / steps.scale[i]
         settled &= not np.isnan(row[t])
     return settled
+
+
+@compiled()
+def _settle(values, query, steps, settled):  # type: ignore[no-untyped-def]
+    for i in range(len(values)):
+        settled[i] = follow(values[i], query[i], steps)
 
 
 @compiled()

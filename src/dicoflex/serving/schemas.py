@@ -121,6 +121,7 @@ def _constraints(model: Model) -> dict[str, Any]:
         "transitions": _object({str(f.name): _ways(f) for f in picked}),
         "max_changes": _or_null({"type": "integer", "minimum": 1, "maximum": len(features)}),
         "rules": {"type": "array", "items": {"type": "string", "maxLength": 2000}, "maxItems": MOST_RULES},
+        "consequences": _object({str(f.name): {"type": "string", "maxLength": 2000} for f in features}),
         "steps": _object({str(f.name): {"type": "number", "exclusiveMinimum": 0} for f in numbers}),
         "cost": _object({str(f.name): {"type": ["number", "object"]} for f in features}),
         "max_cost": _or_null({"type": "number", "minimum": 0}),

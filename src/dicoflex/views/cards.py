@@ -19,7 +19,7 @@ __all__ = [
     "step_of",
 ]
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NotRequired, Protocol, TypedDict
 
 import numpy as np
@@ -115,6 +115,8 @@ class Result(Protocol):
     def targets(self) -> Sequence[Any]: ...
     @property
     def verdict(self) -> Sequence[str]: ...
+    @property
+    def searches(self) -> Mapping[int, Any]: ...
     @property
     def model(self) -> str | None: ...
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["record", "settings"]
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,8 @@ def record(result: Result, *, shortfall: pd.DataFrame, verdicts: pd.DataFrame) -
     ]
     for query, word in zip(queries, result.verdict, strict=False):
         query["verdict"] = word
+    for place, search in result.searches.items():
+        queries[place]["search"] = asdict(search)
     for place, answer in zip(result.positions.tolist(), _answers(result, names), strict=True):
         queries[place]["counterfactuals"].append(answer)
     return jsonable(

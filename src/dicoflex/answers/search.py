@@ -1,0 +1,176 @@
+"""Looking for an answer where draws found none: every row that is allowed, or many drawn evenly from them.
+
+What a density never draws may still be allowed and accepted. Where all rows were looked at and none is accepted, there
+is no way, and that is proved; where they are too many, how rare a way can be at most is told.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Search", "looked_for"]
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dicoflex.answers.check import Check
+from dicoflex.answers.draws import Terms
+from dicoflex.answers.frames import confirmed
+from dicoflex.answers.query import Query
+from dicoflex.limits.enumeration import Allowed
+from dicoflex.limits.limits import Limits
+from dicoflex.limits.plan import Plan
+from dicoflex.model import Model
+from dicoflex.table.encoding import Values
+from dicoflex.values import differ
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+MOST_ROWS = 1_000_000
+MOST_IN_A_CALL = 4_000_000
+EVENLY = 20_000
+EVENLY_AT_LEAST = 1_000
+KEPT = 256
+THREE = 3.0  # of so many that none of n was seen, at 95 % at most three in n are
+
+
+@dataclass(frozen=True)
+class Search:
+    """What came of looking for an answer to one query.
+
+    judge: who was asked, "check" or "stand-in". looked_at: how many different allowed rows; all: whether these are all
+    that there are. accepted: how many of them the judge accepts. usual: how many of these go together and are no rarer
+    than asked for.
+    """
+
+    judge: str
+    looked_at: int
+    all: bool
+    accepted: int
+    usual: int
+
+    @property
+    def is_proof(self) -> bool:
+        """Whether there is no answer, since every row was looked at."""
+        return self.all and self.usual == 0
+
+    @property
+    def text(self) -> str:
+        """What was found out, in words."""
+        judge = "check" if self.judge == "check" else "the stand-in"
+        spared = f"{judge} accepts {self.accepted:,}, of which none goes together or is usual enough"
+        if self.all:
+            said = f"{judge} accepts none" if self.accepted == 0 else spared
+            return f"there is no way: all {self.looked_at:,} rows that are allowed were looked at, and {said}"
+        if self.accepted:
+            return f"of {self.looked_at:,} rows drawn evenly from what is allowed {spared}"
+        most = THREE / max(self.looked_at, 1)
+        return (
+            f"{judge} accepts none of {self.looked_at:,} rows drawn evenly from what is allowed: "
+            f"at 95 % at most {most:.2%} of what is allowed is a way"
+        )
+
+
+def looked_for(
+    model: Model, query: Query, which: Ints, terms: Terms, check: Check | None
+) -> tuple[Values, Ints, dict[int, Search]]:
+    """For the queries `which`: allowed rows that the judge accepts, whose they are, and what was found out."""
+    limits = _limits(model, query)
+    values, owners, told = [np.zeros((0, len(model.schema)))], [np.zeros(0, dtype=np.int64)], {}
+    left = MOST_IN_A_CALL
+    for i in which.tolist():
+        rows, told[i] = _one(_Judge(model, query, limits, i, terms, check), left)
+        left = max(0, left - told[i].looked_at)
+        values.append(rows)
+        owners.append(np.full(len(rows), i))
+    return np.concatenate(values), np.concatenate(owners), told
+
+
+def _limits(model: Model, query: Query) -> Limits:
+    """The limits of a query; what the schema allows where nothing but frozen features is asked for."""
+    if query.limits is not None:
+        return query.limits
+    plan = Plan.of(query.request.constraints, model.encoding)
+    return Limits.of(plan, query.context.query, query.context.frozen)
+
+
+def _one(judge: _Judge, left: int) -> tuple[Values, Search]:
+    """What is accepted of one query's rows, the nearest first; `left` says how many may be looked at."""
+    allowed = Allowed.of(judge.limits, judge.query.context.query, judge.i)
+    whole = allowed.count <= min(MOST_ROWS, left)
+    batches = allowed.rows() if whole else iter([_evenly(allowed, judge, left)])
+    found, looked, accepted, usual = [np.zeros((0, len(judge.own)))], 0, 0, 0
+    for rows in batches:
+        fine = judge.fit(rows)
+        good = fine[judge.accepts(fine)]
+        best = good[judge.usual(good)]
+        looked, accepted, usual = looked + len(fine), accepted + len(good), usual + len(best)
+        found.append(judge.nearest(best))
+    kept = judge.nearest(np.concatenate(found))
+    return kept, Search("stand-in" if judge.check is None else "check", looked, whole, accepted, usual)
+
+
+def _evenly(allowed: Allowed, judge: _Judge, left: int) -> Values:
+    """Different rows drawn evenly."""
+    count = max(EVENLY_AT_LEAST, min(EVENLY, left))
+    return np.unique(allowed.drawn(count, int(judge.query.keys[judge.i])), axis=0)
+
+
+@dataclass(frozen=True)
+class _Judge:
+    """Who says of a query's rows whether they are answers."""
+
+    model: Model
+    query: Query
+    limits: Limits
+    i: int
+    terms: Terms
+    check: Check | None
+
+    @property
+    def own(self) -> Floats:
+        row: Floats = self.query.context.query[self.i]
+        return row
+
+    def nearest(self, rows: Values) -> Values:
+        """The rows that change least: few features, and then little."""
+        apart = np.abs(np.nan_to_num(rows - self.own, nan=1.0)) / self.model.encoding.scale
+        moved = np.where(differ(rows, self.own), 1.0 + np.minimum(apart, 10.0) / 10.0, 0.0)
+        return rows[np.argsort(moved.sum(axis=1), kind="stable")[:KEPT]]
+
+    def fit(self, rows: Values) -> Values:
+        """The rows as they are with what follows from others, less those that break a limit or change nothing."""
+        own = np.tile(self.own, (len(rows), 1))
+        rows = np.where(differ(rows, own), self.model.encoding.snap(rows), own)
+        fine = self.limits.consequences.settle(rows, own)
+        if self.coherent and self.model.coherence is not None:
+            fine &= self.model.coherence.dependencies.settle(rows, own)
+        fine &= (differ(rows, own) & ~self.limits.uncounted).any(axis=1)
+        fine &= ~self.limits.broken(rows, own, np.full(len(rows), self.i))
+        if self.terms.remembered is not None:
+            fine &= ~self.terms.remembered.hold(rows)
+        return rows[fine]
+
+    @property
+    def coherent(self) -> bool:
+        request = self.query.request
+        return request.refine and request.coherent and self.model.coherence is not None
+
+    def accepts(self, rows: Values) -> Bools:
+        """Which rows the judge gives the target, as sure as was asked for."""
+        if self.check is not None:
+            return confirmed(self.model, self.query, rows, np.full(len(rows), self.i), self.check)
+        said = self.model.stand_in.probabilities(rows)
+        mine = said[:, self.query.context.target[self.i]]
+        return np.asarray((mine >= self.terms.least_probability[self.i]) & (mine >= said.max(axis=1)))
+
+    def usual(self, rows: Values) -> Bools:
+        """Which rows go together and are no rarer than asked for."""
+        coherence, target = self.model.coherence, self.query.context.target[self.i]
+        if not self.coherent or coherence is None or len(rows) == 0:
+            return np.ones(len(rows), dtype=bool)
+        own = np.tile(self.own, (len(rows), 1))
+        floor = coherence.density.floors(self.query.request.plausible)[0][target]
+        likely = coherence.density.judge(rows)[0] >= floor if self.query.request.plausible > 0 else True
+        return np.asarray(~coherence.broken(rows, own) & likely)

@@ -1,0 +1,156 @@
+"""Verdicts: what draws miss is found, what can't be is proved, and what is too much to look at has a bound."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dicoflex import Constraints, DiCoFlex
+from dicoflex.answers import search
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
+
+
+def make_table(n: int, seed: int) -> pd.DataFrame:
+    """Few values each, so that all rows can be counted."""
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "debts": rng.integers(0, 6, n),
+            "years": rng.integers(0, 12, n),
+            "home": rng.choice(["own", "rent", "free"], n),
+            "phone": rng.random(n) < 0.5,
+            "rate": rng.normal(size=n),
+        }
+    )
+
+
+def says(frame: pd.DataFrame) -> np.ndarray:
+    """One lucky corner besides the plain rule: a debtor who rents, without a phone, after exactly 11 years."""
+    plain = frame["years"] - 2 * frame["debts"] + 2 * (frame["home"] == "own") > 6
+    corner = (frame["debts"] == 5) & (frame["years"] == 11) & (frame["home"] == "rent") & ~frame["phone"]
+    return np.where(plain | corner, "yes", "no")
+
+
+@pytest.fixture(scope="module")
+def fitted(quickly: Callable[..., DiCoFlex]) -> DiCoFlex:
+    table = make_table(600, seed=0)
+    return quickly(table, says(table), steps=400)
+
+
+@pytest.fixture(scope="module")
+def person() -> pd.DataFrame:
+    return pd.DataFrame({"debts": [5], "years": [3], "home": ["rent"], "phone": [True], "rate": [0.25]})
+
+
+def every(person: pd.DataFrame, **values: list[Any]) -> pd.DataFrame:
+    """All rows with these values in place of the person's own, but the person's."""
+    rows = [{**person.iloc[0].to_dict(), **dict(zip(values, row, strict=True))} for row in product(*values.values())]
+    frame = pd.DataFrame(rows).astype(person.dtypes)
+    return frame[(frame != person.iloc[0]).any(axis=1)]
+
+
+def test_that_there_is_no_way_is_proved(fitted: DiCoFlex, person: pd.DataFrame) -> None:
+    wish = Constraints(frozen=["debts", "rate", "home"], ranges={"years": (0, 10)})
+    cfs = fitted.explain(person, target="yes", constraints=wish, check=says, random_state=0)
+    rows = every(person, years=list(range(11)), phone=[True, False])
+    assert list(cfs.verdict) == ["none"]
+    assert not (says(rows) == "yes").any()
+    assert cfs.searches[0].looked_at == len(rows) == 21
+    assert cfs.searches[0].all
+    assert cfs.shortfall["reason"].item() == (
+        "there is no way: all 21 rows that are allowed were looked at, and check accepts none"
+    )
+    told = json.loads(cfs.to_json())["queries"][0]
+    assert told["verdict"] == "none"
+    assert told["search"] == {"judge": "check", "looked_at": 21, "all": True, "accepted": 0, "usual": 0}
+
+
+def test_what_draws_hardly_ever_are_is_found(fitted: DiCoFlex, person: pd.DataFrame) -> None:
+    """One row of the 71 that are allowed will do, and it is the answer."""
+    wish = Constraints(frozen=["debts", "rate"], forbidden={"home": ["own"]})
+    rows = every(person, years=list(range(12)), home=["rent", "free"], phone=[True, False])
+    assert (says(rows) == "yes").sum() == 1
+    cfs = fitted.explain(person, target="yes", constraints=wish, check=says, n=3, random_state=0)
+    assert list(cfs.verdict) == ["found"]
+    assert cfs.frame[["years", "home", "phone"]].to_numpy().tolist() == [[11, "rent", False]]
+    assert cfs.verify()["holds"].all()
+
+
+def test_without_a_search_it_is_only_not_found(fitted: DiCoFlex, person: pd.DataFrame) -> None:
+    wish = Constraints(frozen=["debts", "rate", "home"], ranges={"years": (0, 10)})
+    cfs = fitted.explain(
+        person, target="yes", constraints=wish, check=says, exhaustive=False, random_state=0
+    )  # fmt: skip
+    assert list(cfs.verdict) == ["not found"]
+    assert cfs.searches == {}
+
+
+def test_what_is_too_much_to_look_at_has_a_bound(fitted: DiCoFlex, person: pd.DataFrame) -> None:
+    wish = Constraints(ranges={"years": (0, 5)}, frozen=["debts"])
+    cfs = fitted.explain(person, target="yes", constraints=wish, check=says, random_state=0)
+    assert list(cfs.verdict) == ["not found"]
+    found = cfs.searches[0]
+    assert not found.all
+    assert search.EVENLY * 0.9 < found.looked_at <= search.EVENLY
+    assert (
+        cfs.shortfall["reason"]
+        .item()
+        .endswith(
+            f"check accepts none of {found.looked_at:,} rows drawn evenly from what is allowed: "
+            "at 95 % at most 0.02% of what is allowed is a way"
+        )
+    )
+
+
+def test_the_judge_is_the_stand_in_where_nobody_checks(fitted: DiCoFlex, person: pd.DataFrame) -> None:
+    wish = Constraints(frozen=["debts", "rate", "home"], ranges={"years": (0, 10)})
+    cfs = fitted.explain(person, target="yes", constraints=wish, random_state=0)
+    assert cfs.searches[0].judge == "stand-in"
+    assert "the stand-in accepts none" in cfs.shortfall["reason"].item()
+    rows = every(person, years=list(range(11)), phone=[True, False])
+    assert (fitted.probability(rows)["yes"] < 0.5).all()
+
+
+def test_a_row_that_constraints_leave_no_change_is_impossible_before_any_search(
+    fitted: DiCoFlex, person: pd.DataFrame
+) -> None:
+    two = pd.concat([person, person.assign(years=0)], ignore_index=True)
+    wish = Constraints(frozen=["debts", "rate", "home", "phone"], decrease=["years"])
+    cfs = fitted.explain(two, target="yes", constraints=wish, check=says, random_state=0)
+    assert list(cfs.verdict) == ["none", "impossible"]
+    assert list(cfs.searches) == [0]
+
+
+def test_consequences_and_rules_hold_in_what_is_looked_at(fitted: DiCoFlex, person: pd.DataFrame) -> None:
+    wish = Constraints(
+        frozen=["rate", "phone"], rules=["debts <= was.debts", "if home != was.home then debts == was.debts"],
+        consequences={"years": "was.years + (was.debts - debts)"},
+    )  # fmt: skip
+    cfs = fitted.explain(person, target="yes", constraints=wish, check=says, n=5, random_state=0)
+    rows = every(person, debts=list(range(6)), home=["own", "rent", "free"])
+    rows["years"] = 3 + 5 - rows["debts"]
+    rows = rows[(rows["home"] == "rent") | (rows["debts"] == 5)]
+    accepted = rows[says(rows) == "yes"]
+    assert len(accepted) > 0
+    assert len(cfs) > 0
+    assert cfs.verify()["holds"].all()
+    known = {tuple(row) for row in accepted[["debts", "years", "home"]].to_numpy().tolist()}
+    assert {tuple(row) for row in cfs.frame[["debts", "years", "home"]].to_numpy().tolist()} <= known
+
+
+def test_the_same_search_however_rows_are_batched(fitted: DiCoFlex, person: pd.DataFrame) -> None:
+    rows = pd.concat([person, person.assign(years=7), person.assign(debts=4)], ignore_index=True)
+    wish = Constraints(ranges={"years": (0, 5)}, frozen=["debts", "home"])
+    together = fitted.explain(rows, target="yes", constraints=wish, check=says, random_state=0)
+    alone = [
+        fitted.explain(rows.iloc[[i]], target="yes", constraints=wish, check=says, random_state=0) for i in (0, 1, 2)
+    ]
+    assert [one.verdict[0] for one in alone] == list(together.verdict)
+    assert [one.searches.get(0) for one in alone] == [together.searches.get(i) for i in (0, 1, 2)]
