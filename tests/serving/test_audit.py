@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from pathlib import Path
 
 import httpx
@@ -13,7 +14,7 @@ import pytest
 from dicoflex.cli import main
 from dicoflex.errors import DataError
 from dicoflex.explainer import Explainer
-from dicoflex.serving.audit import AuditLog, verify_folder
+from dicoflex.serving.audit import AuditLog, read_log, verify_folder
 from dicoflex.serving.replay import replay
 from dicoflex.signatures import make_keys
 from serving.running import question
@@ -37,6 +38,27 @@ def test_a_log_that_nobody_touched(tmp_path: Path) -> None:
     assert [line["record"]["seq"] for line in lines] == list(range(51))
     assert {receipt["hash"] for receipt in receipts} == {line["hash"] for line in lines[1:]}
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_record_that_can_not_be_written_is_not_acknowledged(tmp_path: Path) -> None:
+    async def run() -> None:
+        log = AuditLog(tmp_path)
+        await log.append({"event": "first"})
+        assert log.descriptor is not None
+        os.close(log.descriptor)
+        with pytest.raises(OSError, match="descriptor"):
+            await log.append({"event": "lost"})
+        log.descriptor = None
+        await log.append({"event": "second"})
+        log.close()
+
+    asyncio.run(run())
+    events = [record["event"] for record in read_log(tmp_path)]
+    assert events == ["start", "first", "start", "second"]
+    assert verify_folder(tmp_path) == (4, [])
+    records = list(read_log(tmp_path))
+    (first, _) = sorted(tmp_path.glob("*.jsonl"))
+    assert records[2]["before"] == json.loads(first.read_text().splitlines()[-1])["hash"]
 
 
 def test_what_was_done_to_a_log_is_found(tmp_path: Path) -> None:

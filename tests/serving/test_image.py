@@ -60,6 +60,16 @@ def test_what_the_dockerfile_says() -> None:
     assert ours - {"COMPILED"} <= known
 
 
+HADOLINT = shutil.which("hadolint", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+
+
+@pytest.mark.skipif(HADOLINT is None, reason="hadolint is not installed")
+def test_hadolint_finds_nothing() -> None:
+    assert HADOLINT is not None
+    ran = subprocess.run([HADOLINT, str(ROOT / "Dockerfile")], capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout) == (0, "")
+
+
 @pytest.mark.skipif(
     shutil.which("unshare") is None or shutil.which("setpriv") is None
     or subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode != 0,

@@ -27,7 +27,8 @@ def test_two_workers_keys_and_a_rolling_restart(models: Path, tmp_path: Path, pl
     keys = tmp_path / "keys"
     keys.write_text(f"team {hashlib.sha256(b'secret').hexdigest()} plain\n")
     body = question(plain)
-    with started(models, "--no-warm", "--keys", str(keys), workers=2) as server:
+    with started(models, "--no-warm", "--keys", str(keys), "--metrics-port", "0", workers=2) as server:
+        metrics = next(line["url"] for line in server.log if line["event"] == "metrics")
         with server.client() as nobody:
             assert nobody.get("/health/ready").status_code == 200
             assert nobody.get("/v1/models").status_code == 401
@@ -37,7 +38,8 @@ def test_two_workers_keys_and_a_rolling_restart(models: Path, tmp_path: Path, pl
             server.process.send_signal(signal.SIGHUP)
             statuses = asked_while(server, http, body)
             assert set(statuses) == {200}
-            families = text_string_to_metric_families(http.get("/metrics").text)
+            assert http.get("/metrics").status_code == 404
+            families = text_string_to_metric_families(httpx.get(metrics, trust_env=False).text)
             counts = [
                 sample.value for family in families for sample in family.samples
                 if sample.name == "dicoflex_requests_total" and sample.labels["route"].endswith("/explain")

@@ -44,9 +44,9 @@ def ways_of(changed: NDArray[np.bool_]) -> Ints:
     >>> ways_of(np.array([[True, False], [False, True], [True, False]]))
     array([0, 1, 0])
     """
-    _, first, code = np.unique(np.packbits(changed, axis=1), axis=0, return_index=True, return_inverse=True)
-    rank = np.argsort(np.argsort(first))
-    return rank[code.ravel()].astype(np.int64)
+    ways = np.empty(len(changed), dtype=np.int64)
+    _number_ways(changed, ways)
+    return ways
 
 
 def choose(values: Values, way: Ints, merits: Merits, ranges: Floats, n: int, *, variety: float) -> Ints:
@@ -61,6 +61,27 @@ def choose(values: Values, way: Ints, merits: Merits, ranges: Floats, n: int, *,
 def _rank(values: Floats) -> Floats:
     """Ranks from 0 (least) to 1 (greatest)."""
     return np.argsort(np.argsort(values, kind="stable"), kind="stable") / max(len(values) - 1, 1)
+
+
+@compiled()
+def _number_ways(changed, ways):  # type: ignore[no-untyped-def]
+    """Number rows by their like among the first of each way."""
+    first, n = np.empty(len(changed), dtype=np.int64), 0
+    for i in range(len(changed)):
+        way = 0
+        while way < n:
+            same = True
+            for j in range(changed.shape[1]):
+                if changed[i, j] != changed[first[way], j]:
+                    same = False
+                    break
+            if same:
+                break
+            way += 1
+        if way == n:
+            first[n] = i
+            n += 1
+        ways[i] = way
 
 
 @compiled()

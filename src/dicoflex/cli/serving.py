@@ -27,6 +27,9 @@ class ServerFlags:
 
     host: Annotated[str, _flag("Address to listen on.", variable="HOST")] = "127.0.0.1"
     port: Annotated[int, _flag("Port; 0 takes a free one.", variable="PORT")] = 8000
+    metrics_port: Annotated[
+        int | None, _flag("Port of their own for the metrics, which need no key there.", variable="METRICS_PORT")
+    ] = None
     workers: Annotated[int, _flag("Processes.", variable="WORKERS")] = 1
     keys: Annotated[Path | None, _flag("File of keys: a name and a SHA-256 per line.", variable="KEYS")] = None
     open: Annotated[bool, _flag("Listen on another address without keys.", "--open", variable="OPEN")] = False

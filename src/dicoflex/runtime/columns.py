@@ -4,7 +4,8 @@ from __future__ import annotations
 
 __all__ = ["Columns"]
 
-from dataclasses import fields, replace
+from dataclasses import fields
+from functools import cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -28,8 +29,8 @@ class Columns:
     WHOLE: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
-    def _by_row(cls) -> list[str]:
-        return [field.name for field in fields(cls) if field.name not in cls.WHOLE]  # type: ignore[arg-type]
+    def _by_row(cls) -> tuple[str, ...]:
+        return _names(cls)[0]  # type: ignore[arg-type]
 
     def __len__(self) -> int:
         return len(getattr(self, self._by_row()[0]))
@@ -43,7 +44,11 @@ class Columns:
         return self._with({name: np.repeat(getattr(self, name), n, axis=0) for name in self._by_row()})
 
     def _with(self, changed: dict[str, Any]) -> Self:
-        return replace(self, **changed)  # type: ignore[type-var]
+        """The same record with other columns; `dataclasses.replace` would look at every field anew."""
+        made = object.__new__(type(self))
+        own = self.__dict__
+        made.__dict__.update({name: own[name] for name in _names(type(self))[1]}, **changed)  # type: ignore[arg-type]
+        return made
 
     @classmethod
     def join(cls, parts: list[Self]) -> Self:
@@ -51,3 +56,11 @@ class Columns:
         if len(parts) == 1:
             return parts[0]
         return parts[0]._with({n: np.concatenate([getattr(part, n) for part in parts]) for n in cls._by_row()})
+
+
+@cache
+def _names(kind: type[Columns]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The fields of a class of records that have an entry per row, and those of the whole."""
+    names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
+    by_row = tuple(name for name in names if name not in kind.WHOLE)
+    return by_row, tuple(name for name in names if name in kind.WHOLE)

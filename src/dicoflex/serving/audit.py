@@ -33,9 +33,10 @@ Receipt = dict[str, Any]
 
 
 class AuditLog:
-    """The log of one server process: a file per day. Records that come together are written with one sync.
+    """The log of one server process: a file per day.
 
-    key: a private key to sign every record with.
+    A record is on the disk (fsync) before its receipt is given, and so before its answer is sent; records that come
+    while others are written are written together, with one sync. key: a private key to sign every record with.
     """
 
     def __init__(self, folder: Path, *, key: Path | None = None) -> None:
@@ -78,6 +79,15 @@ class AuditLog:
             os.close(self.descriptor)
 
     def _write(self, records: list[Record]) -> list[Receipt]:
+        """Write records, all or none: after an error the next ones go to a new file, which seals what was written."""
+        before = self.head, self.seq
+        try:
+            return self._written(records)
+        except OSError:
+            (self.head, self.seq), self.day = before, ""
+            raise
+
+    def _written(self, records: list[Record]) -> list[Receipt]:
         now = datetime.now(UTC)
         lines, receipts = [], []
         if now.date().isoformat() != self.day:
@@ -86,7 +96,9 @@ class AuditLog:
             lines.append(self._line(record, now))
             receipts.append({"file": self.name, "seq": self.seq - 1, "hash": self.head})
         assert self.descriptor is not None
-        os.write(self.descriptor, b"".join(lines))
+        text = memoryview(b"".join(lines))
+        while text:
+            text = text[os.write(self.descriptor, text) :]
         os.fsync(self.descriptor)
         counters.audit_head.set(self.seq)
         return receipts
@@ -104,11 +116,13 @@ class AuditLog:
 
     def _line(self, record: Record, now: datetime) -> bytes:
         whole = {"seq": self.seq, "time": now.isoformat(timespec="milliseconds"), "before": self.head, **record}
-        self.head, self.seq = _hash(whole), self.seq + 1
-        line: Record = {"record": whole, "hash": self.head}
+        body = orjson.dumps(whole)
+        self.head, self.seq = hashlib.sha256(body).hexdigest(), self.seq + 1
+        seal: Record = {"hash": self.head}
         if self.key is not None:
-            line["signature"] = sign_record({"hash": self.head}, key=self.key)["signature"]
-        return orjson.dumps(line) + b"\n"
+            seal = sign_record(seal, key=self.key)
+        # The record is written as it was hashed.
+        return b'{"record":' + body + b"," + orjson.dumps(seal)[1:] + b"\n"
 
 
 # -- checking --------------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ __all__ = [
     "requests",
     "rows",
     "seconds",
+    "serve_page",
     "shortfall",
     "stale",
     "waiting",
@@ -23,7 +24,15 @@ __all__ = [
 import os
 
 from prometheus_client import REGISTRY as OWN
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, multiprocess
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    generate_latest,
+    multiprocess,
+    start_http_server,
+)
 
 SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -52,8 +61,18 @@ audit_head = Gauge("dicoflex_audit_records", "Records in the audit logs of this 
 
 def page() -> bytes:
     """All counts as text, those of all workers together."""
+    return bytes(generate_latest(_registry()))
+
+
+def serve_page(port: int, host: str) -> int:
+    """Serve the page on a port of its own, in a thread that ends with the process; returns the port."""
+    server, _ = start_http_server(port, host, _registry())
+    return int(server.server_port)
+
+
+def _registry() -> CollectorRegistry:
     if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
-        return bytes(generate_latest(OWN))
+        return OWN
     together = CollectorRegistry()
     multiprocess.MultiProcessCollector(together)  # type: ignore[no-untyped-call]
-    return bytes(generate_latest(together))
+    return together

@@ -36,7 +36,7 @@ def routes(state: State) -> list[Route]:
     return [
         Route("/health/live", own.live),
         Route("/health/ready", own.ready),
-        Route("/metrics", own.metrics),
+        *([Route("/metrics", own.metrics)] if state.settings.metrics_port is None else []),
         Route("/openapi.json", own.description),
         Route("/v1/models", own.models),
         Route("/v1/models/{name}", own.model),

@@ -46,12 +46,14 @@ def serve(settings: Settings) -> None:
     # uvicorn passes the signal on that ended it, which is no error.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     if settings.workers == 1:
+        _serve_metrics(settings)
         _say(listening, settings)
         uvicorn.Server(config).run(sockets=[listening])
         return
     with tempfile.TemporaryDirectory(prefix="dicoflex-metrics-") as folder:
         # The workers count into files, from which any of them tells the sum.
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
+        _serve_metrics(settings)
         _say(listening, settings)
         Multiprocess(config, sockets=[listening]).run()
 
@@ -70,9 +72,28 @@ def listen(host: str, port: int) -> socket.socket:
     return found
 
 
+def _serve_metrics(settings: Settings) -> None:
+    """Tell the counts on a port of their own, if that is asked for."""
+    if settings.metrics_port is None:
+        return
+    from dicoflex.serving.counters import serve_page
+    from dicoflex.serving.logs import log
+
+    try:
+        port = serve_page(settings.metrics_port, settings.host)
+    except OSError as error:
+        text = f"can't listen on {settings.host}, port {settings.metrics_port}: {error.strerror}"
+        raise SettingError(f"{text}; choose another --metrics-port") from None
+    log.info("metrics", url=f"http://{_shown(settings.host)}:{port}/metrics")
+
+
+def _shown(host: str) -> str:
+    """An address as URLs have it."""
+    return f"[{host}]" if ":" in host else host
+
+
 def _say(listening: socket.socket, settings: Settings) -> None:
     from dicoflex.serving.logs import log
 
     host, port = listening.getsockname()[:2]
-    shown = f"[{host}]" if ":" in host else host
-    log.info("listening", url=f"http://{shown}:{port}", models=str(settings.models), workers=settings.workers)
+    log.info("listening", url=f"http://{_shown(host)}:{port}", models=str(settings.models), workers=settings.workers)

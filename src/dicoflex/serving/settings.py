@@ -34,6 +34,7 @@ class Settings(BaseModel):
     models: Path
     host: str = "127.0.0.1"
     port: int = Field(default=8000, ge=0, le=65535)
+    metrics_port: int | None = Field(default=None, ge=0, le=65535)
     workers: int = Field(default=1, ge=1, le=256)
     keys: Path | None = None
     open: bool = False

@@ -116,6 +116,16 @@ class Grid:
         return np.cumsum(np.where(self.wide, self.size, 0)) - np.where(self.wide, self.size, 0)
 
     @cached_property
+    def slope_at(self) -> Ints:
+        """The same by feature, -1 for one that is not wide."""
+        return np.where(self.wide, self.slope_offset, -1)
+
+    @cached_property
+    def spacing(self) -> tuple[Floats, Floats]:
+        """Ten to the power of each feature's digits, and the step between its values, 1 where it has none."""
+        return np.power(10.0, self.decimals, dtype=np.float64), np.where(self.step > 0, self.step, 1.0)
+
+    @cached_property
     def rank(self) -> Ints:
         """The place of each feature in `order`."""
         return np.argsort(self.order)
@@ -142,7 +152,7 @@ class Grid:
         at = self.offset[:-1] + cell
         low, high = self.low[at], self.high[at]
         inside = (values >= low) & (values <= high)
-        scale, step = 10.0**self.decimals, np.where(self.step > 0, self.step, 1.0)
+        scale, step = self.spacing
         drawn = np.rint((low + np.rint((values - low) / step) * step) * scale) / scale
         absent = np.isnan(values) & np.isnan(low)
         held: NDArray[np.bool_] = absent | (inside & ((self.count[at] < 2) | (drawn == values)))

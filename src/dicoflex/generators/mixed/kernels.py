@@ -159,9 +159,8 @@ class _Queries(NamedTuple):
 
 
 def _cells(grid: Grid) -> _Cells:
-    slope_at = np.where(grid.wide, grid.slope_offset, -1)
-    scale = 10.0 ** grid.decimals.astype(float)
-    return _Cells(grid.offset, slope_at, grid.low, grid.high, grid.count, grid.step, scale, grid.order, grid.rank)
+    scale, _ = grid.spacing
+    return _Cells(grid.offset, grid.slope_at, grid.low, grid.high, grid.count, grid.step, scale, grid.order, grid.rank)
 
 
 def _power_of_two(degree: int) -> NDArray[np.float64]:
