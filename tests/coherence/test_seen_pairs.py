@@ -75,16 +75,17 @@ def test_rare_pairs_count_as_unseen_where_privacy_asks_for_it(encoding: Encoding
     assert private.expected >= plain.expected
 
 
-def test_answers_keep_away_from_more_than_is_called_incoherent(encoding: Encoding) -> None:
+def test_answers_keep_away_from_more_than_is_called_incoherent() -> None:
     """What is avoided holds what is unseen, and still leaves nearly all real rows alone."""
-    values = encoding.encode(people(3000, 0))
-    strict = SeenPairs.learn(encoding.schema, values, min_count=5)
+    frame = people(900, 0)
+    encoding = Encoding.fit(frame, Schema.infer(frame))
+    strict = SeenPairs.learn(encoding.schema, encoding.encode(frame), min_count=5)
     fresh = people(4000, 1)
     fresh = encoding.encode(fresh[fresh["income"].between(*encoding.schema["income"].bounds)])
     nowhere = np.full_like(fresh, -1.0)
     assert (strict.avoided >= strict.unseen).all()
     assert strict.avoided.sum() > strict.unseen.sum()
-    assert strict.broken(fresh, nowhere).mean() <= strict.strays(fresh, nowhere).mean() <= LEFT_ASIDE + 0.02
+    assert 0 < strict.strays(fresh, nowhere).mean() <= LEFT_ASIDE
     odd = row(encoding, age=16, marital="widowed")
     assert strict.strays(odd, row(encoding)).all()
     assert not strict.strays(odd, odd).any()

@@ -26,6 +26,8 @@ DRAWS = 64
 LEAST_KEPT = 24
 ROUNDS = 6
 SAME_P = 2
+TURNED = (2, 4)
+LOOKED_FOR = 2
 ENOUGH_WAYS = 0.8
 WEAK = 0.0
 TOP = 0.995
@@ -34,7 +36,7 @@ SMALL_MOVES = 0.15
 TIMID = 0.1
 HANDICAP = 0.5
 LOWER = 0.5
-CRAMPED = 0.5
+CRAMPED = 0.2
 
 
 @dataclass(frozen=True)
@@ -84,22 +86,22 @@ def wanted_of(model: Model, query: Query) -> Wanted:
 def candidates(model: Model, query: Query, which: Ints, terms: Terms, again: int = 0) -> Candidates:
     """Refined draws of the queries `which`; those that are short get further rounds, with other ways asked for.
 
-    By turns the strongest changes are undone first, and what most candidates change is left alone.
+    By turns what most candidates change is left alone, and the strongest changes are undone first.
     """
     wanted, n = wanted_of(model, query), query.request.n
     frozen = query.context.frozen.copy()
     parts: list[Candidates] = []
     for round_number in range(ROUNDS):
         drawn = _draws(model, query, which, frozen, terms, (again, round_number))
-        asked = Asked(query.context.query, wanted, frozen, query.limits, turned=round_number % 2 == 1)
+        asked = Asked(query.context.query, wanted, frozen, query.limits, turned=round_number in TURNED)
         rows = _refined(model, query, drawn, asked)
         parts.append(rows if terms.remembered is None else rows.take(~terms.remembered.hold(rows.values)))
         found = Candidates.join(parts).without_repeats()
-        which = _short(query, found, which, n, first=round_number == 0)
+        which = _short(query, found, which, n, first=round_number < LOOKED_FOR)
         if len(which) == 0 or round_number == ROUNDS - 1:
             break
         frozen = query.context.frozen.copy()
-        if round_number % 2 == 1:
+        if round_number + 1 not in TURNED:
             frozen |= _commonest(query, found, which, round_number // 2)
     return found
 

@@ -24,9 +24,11 @@ from dicoflex.table.rarity import round_between
 
 GOOD_ENOUGH = 0.99
 WIDTHS = (96, 48)
-# How a perceptron is fitted: steps, rows per step, and the step size at the start.
-QUICK = 2500, 512, 4e-3
-THOROUGH = 4000, 1024, 1e-2
+STEPS = 2500
+BATCH = 512
+RATE = 4e-3
+# A thorough fit has so many times the steps, the rows of each, and the step size at the start.
+THOROUGH = 1.6, 2, 2.5
 ROUNDS = 120
 MOST_ROWS = 100_000
 Floats = NDArray[np.float64]
@@ -55,7 +57,7 @@ def learn(
     n_held = min(max(len(values) // 8, 1), 20_000)
     held, rest = order[:n_held], order[n_held:] if len(values) > n_held else order
     makers: dict[str, Callable[..., StandIn]] = {
-        "mlp": partial(learn_perceptron, effort=THOROUGH if thorough else QUICK),
+        "mlp": partial(learn_perceptron, thorough=thorough),
         "trees": learn_trees,
     }
     best: tuple[StandIn, float] | None = None
@@ -76,23 +78,23 @@ def learn(
 
 @with_gradients()
 def learn_perceptron(
-    encoding: Encoding, values: Values, probabilities: Floats, seed: int, *, effort: tuple[int, int, float] = QUICK
+    encoding: Encoding, values: Values, probabilities: Floats, seed: int, *, thorough: bool = False
 ) -> Perceptron:  # fmt: skip
     """A perceptron fitted by cross-entropy, with a step size that falls to nothing."""
-    most_steps, size, rate = effort
+    longer, wider, bolder = THOROUGH if thorough else (1, 1, 1)
     rng = np.random.default_rng(seed)
     with own_numbers(seed):
         widths = [encoding.n_reals, *WIDTHS, probabilities.shape[1]]
         linear = [torch.nn.Linear(a, b) for a, b in pairwise(widths)]
     net = torch.nn.Sequential(linear[0], torch.nn.ReLU(), linear[1], torch.nn.ReLU(), linear[2])
-    optimizer = torch.optim.AdamW(net.parameters(), lr=rate, weight_decay=1e-3, fused=True)
-    steps = min(most_steps, 300 + len(values) // 10)
+    optimizer = torch.optim.AdamW(net.parameters(), lr=bolder * RATE, weight_decay=1e-3, fused=True)
+    steps = min(int(longer * STEPS), 300 + len(values) // 10)
     plan = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
     reals = torch.from_numpy(np.clip(encoding.to_reals(values), -BOUND, BOUND))
     wanted = torch.from_numpy(probabilities.astype(np.float32))
     with one_torch_thread():
         for _ in range(steps):
-            index = torch.from_numpy(rng.integers(len(values), size=size))
+            index = torch.from_numpy(rng.integers(len(values), size=wider * BATCH))
             loss = torch.nn.functional.cross_entropy(net(reals[index]), wanted[index])
             optimizer.zero_grad(set_to_none=True)
             loss.backward()  # type: ignore[no-untyped-call]
