@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from dicoflex.coherence.bins import Bins
-from dicoflex.coherence.seen_pairs import FALSE_ALARMS, SeenPairs
+from dicoflex.coherence.seen_pairs import FALSE_ALARMS, LEFT_ASIDE, SeenPairs
 from dicoflex.errors import ModelFileError
 from dicoflex.table.encoding import Encoding
 from dicoflex.table.schema import Schema
@@ -75,14 +75,31 @@ def test_rare_pairs_count_as_unseen_where_privacy_asks_for_it(encoding: Encoding
     assert private.expected >= plain.expected
 
 
+def test_answers_keep_away_from_more_than_is_called_incoherent() -> None:
+    """What is avoided holds what is unseen, and still leaves nearly all real rows alone."""
+    frame = people(900, 0)
+    encoding = Encoding.fit(frame, Schema.infer(frame))
+    strict = SeenPairs.learn(encoding.schema, encoding.encode(frame), min_count=5)
+    fresh = people(4000, 1)
+    fresh = encoding.encode(fresh[fresh["income"].between(*encoding.schema["income"].bounds)])
+    nowhere = np.full_like(fresh, -1.0)
+    assert (strict.avoided >= strict.unseen).all()
+    assert strict.avoided.sum() > strict.unseen.sum()
+    assert 0 < strict.strays(fresh, nowhere).mean() <= LEFT_ASIDE
+    odd = row(encoding, age=16, marital="widowed")
+    assert strict.strays(odd, row(encoding)).all()
+    assert not strict.strays(odd, odd).any()
+
+
 def test_what_a_file_keeps_is_all_there_is(encoding: Encoding, pairs: SeenPairs) -> None:
     again = SeenPairs.restore(encoding.schema, pairs.arrays())
     np.testing.assert_array_equal(again.unseen, pairs.unseen)
+    np.testing.assert_array_equal(again.avoided, pairs.avoided)
     assert (again.expected, again.alarms) == (pairs.expected, pairs.alarms)
     assert max(array.size for array in pairs.arrays().values()) < 3000
 
 
-@pytest.mark.parametrize("name", ["edge", "edge_at", "unseen", "rule"])
+@pytest.mark.parametrize("name", ["edge", "edge_at", "unseen", "avoided", "rule"])
 def test_arrays_that_do_not_fit_are_refused(encoding: Encoding, pairs: SeenPairs, name: str) -> None:
     arrays = pairs.arrays()
     with pytest.raises(ModelFileError, match="the model file's array"):

@@ -12,10 +12,13 @@ import pandas as pd
 import pytest
 
 from dicoflex import Constraints, DiCoFlex, delta, load, per_unit, relative
-from dicoflex.answers.candidates import wanted_of
+from dicoflex.answers.candidates import candidates, wanted_of
+from dicoflex.answers.draws import draw
+from dicoflex.answers.explain import terms_of
 from dicoflex.answers.query import Query
 from dicoflex.generators import GENERATORS
 from dicoflex.learning.config import FitSettings
+from dicoflex.refinement import Asked, refine
 from dicoflex.request import Request
 from dicoflex.values import differ
 
@@ -101,7 +104,47 @@ def test_no_change_can_be_undone(p: float, fitted: DiCoFlex, refused: pd.DataFra
         at = cfs.positions[row[i]]
         stands = sure >= wanted.probability[at] + 1e-4 and density[0] >= wanted.log_density[at] + 1e-3
         stands = stands and weakest[0] >= wanted.weakest[at] + 1e-3
-        assert not stands or coherence.broken(undone[i : i + 1], own[row[i]][None]).any()
+        assert not stands or coherence.strays(undone[i : i + 1], own[row[i]][None]).any()
+
+
+def test_with_room_no_change_is_needed_by_a_little_alone(fitted: DiCoFlex, refused: pd.DataFrame) -> None:
+    """Rows end above the floor; of those with room, undoing a change leads below the lower one, or to what can't be."""
+    model, coherence = fitted.model_, fitted.model_.coherence
+    assert coherence is not None
+    query = Query.make(model, refused, Request.of(target="yes", n=5, p=2.0, random_state=0))
+    wanted = wanted_of(model, query)
+    found = candidates(model, query, query.answerable(), terms_of(model, query, filtered=True))
+    assert (found.row_density >= wanted.log_density[found.query]).all()
+    assert (wanted.lower < wanted.log_density).all()
+    roomy = found.take(found.room)
+    assert len(roomy) > 0
+    own = query.context.query[roomy.query]
+    row, feature = np.nonzero(differ(roomy.values, own) & ~coherence.dependencies.followers)
+    undone = roomy.values[row].copy()
+    undone[np.arange(len(row)), feature] = own[row, feature]
+    undone[:, -1] = undone[:, list(refused.columns).index("price")] + 1.25
+    sure = model.stand_in.probabilities(undone)[:, 1] >= wanted.probability[roomy.query[row]] + 1e-4
+    usual = coherence.density.judge(undone)[0] >= wanted.lower[roomy.query[row]] + 1e-3
+    left = differ(undone, own[row]).any(axis=1)
+    assert not (left & sure & usual & ~coherence.strays(undone, own[row])).any()
+
+
+def test_turned_other_changes_come_to_light(fitted: DiCoFlex, refused: pd.DataFrame) -> None:
+    """The same draws, the strongest changes undone first: all rows stand, and more features take part."""
+    model = fitted.model_
+    query = Query.make(model, refused, Request.of(target="yes", n=5, p=2.0, random_state=0))
+    wanted, terms = wanted_of(model, query), terms_of(model, query, filtered=True)
+    drawn = draw(model.generator, model.encoding, query.context, query.keys, 40, terms)
+    asked = Asked(query.context.query, wanted, query.context.frozen, query.limits)
+    plain, turned = (
+        refine(model.encoding, model.judges, drawn.values, drawn.query, replace(asked, turned=turned))
+        for turned in (False, True)
+    )
+    assert (turned.probability >= wanted.probability[drawn.query[turned.source]]).all()
+    assert (turned.row_density >= wanted.log_density[drawn.query[turned.source]]).all()
+    ways = [differ(r.values, query.context.query[drawn.query[r.source]]) for r in (plain, turned)]
+    assert ways[1].sum(axis=1).mean() > ways[0].sum(axis=1).mean()
+    assert {*map(bytes, np.packbits(ways[1], axis=1))} - {*map(bytes, np.packbits(ways[0], axis=1))}
 
 
 def test_refined_answers_change_less_than_draws(fitted: DiCoFlex, refused: pd.DataFrame) -> None:

@@ -38,11 +38,11 @@ def cells(options: Options, *, seed: int) -> list[Cell]:
     return [Cell("answers", name, NAME, seed, size, (("refit", k),)) for name in tables for k in range(count)]
 
 
-def measure(cell: Cell, settings: dict[str, Any]) -> dict[str, Any]:
+def measure(cell: Cell) -> dict[str, Any]:
     """For each sort of question and target: the rate that answers are told, and the share of them that are valid."""
     refit = cell.setting("refit")
     task = pose(_some(load(cell.table), cell.size.rows, (cell.seed, refit)), cell.size.queries, seed=refit)
-    model = DiCoFlex(schema=task.data.schema, random_state=refit, verbose=False, **QUICK_MIXED | settings)
+    model = DiCoFlex(schema=task.data.schema, random_state=refit, verbose=False, **QUICK_MIXED)
     model.fit(task.data.X_train, task.labels, predict_proba=task.black_box.predict_proba)
     rates = []
     for sort, asked in QUESTIONS.items():

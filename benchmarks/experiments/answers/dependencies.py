@@ -42,10 +42,10 @@ def cells(options: Options, *, seed: int) -> list[Cell]:
     ]
 
 
-def measure(cell: Cell, models: Path, settings: dict[str, Any]) -> dict[str, Any]:
+def measure(cell: Cell, models: Path) -> dict[str, Any]:
     """How many answers there are, and how many break a dependency that all training rows keep."""
     task = prepare(cell)
-    model = explainer(cell, task, models, METHODS[cell.method], **settings)
+    model = explainer(cell, task, models, METHODS[cell.method], coherence=True)
     found = [
         model.explain(task.queries, target=task.targets, n=ANSWERS, p=p, random_state=cell.seed) for p in EXPONENTS
     ]

@@ -42,7 +42,6 @@ ASKED = (*EXPLAIN, "oracle", SURE_ROWS, *SLOW, "cchvae", "tabcf")
 ONE = tuple(name for name in ASKED if name in BASELINES and not BASELINES[name].many)
 METHODS = (*ASKED, certified.NAME, *dependencies.METHODS)
 QUICK_METHODS = ("explain (p=2.0)", "explain, unrefined (p=2.0)", "oracle", SURE_ROWS)
-SETTINGS: dict[str, Any] = {"coherence": True}
 TABLES = (*MAIN, GERMAN)
 # Settings were chosen with seeds 7 and 11.
 SEEDS = (1, 2)
@@ -76,9 +75,9 @@ def cells(options: Options) -> list[Cell]:
 def measure(cell: Cell, models: Path) -> dict[str, Any]:
     """All figures of a cell."""
     if cell.method == certified.NAME:
-        return certified.measure(cell, SETTINGS)
+        return certified.measure(cell)
     if cell.method in dependencies.METHODS:
-        return dependencies.measure(cell, models, SETTINGS)
+        return dependencies.measure(cell, models)
     task = prepare(cell)
     found, facts = _explained(cell, task, models) if cell.method in EXPLAIN else _answered(cell, task, models)
     queries = task.queries.head(len(found.done))[found.done]
@@ -100,7 +99,7 @@ def measure(cell: Cell, models: Path) -> dict[str, Any]:
 
 def _explained(cell: Cell, task: Task, models: Path) -> tuple[Answers, dict[str, Any]]:
     """What `explain` answers, and facts about its model: seconds of the fit, size of the file, confidence asked for."""
-    path = model_file(cell, task, models, "mixed", **SETTINGS)
+    path = model_file(cell, task, models, "mixed")
     model = load_model(path)
     asked = {"n": ANSWERS, "random_state": cell.seed, **EXPLAIN[cell.method]}
     # The first call compiles.

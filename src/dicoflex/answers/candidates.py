@@ -28,6 +28,8 @@ DRAWS = 64
 LEAST_KEPT = 24
 ROUNDS = 6
 SAME_P = 2
+TURNED = (2, 4)
+LOOKED_FOR = 2
 ENOUGH_WAYS = 0.8
 WEAK = 0.0
 TOP = 0.995
@@ -35,6 +37,8 @@ FAR = 6.0
 SMALL_MOVES = 0.15
 TIMID = 0.1
 HANDICAP = 0.5
+LOWER = 0.5
+CRAMPED = 0.2
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,7 @@ class Candidates(Columns):
     probability: Floats
     row_density: Floats
     weakest: Floats
+    room: NDArray[np.bool_]
     drawn: Values
 
     def without_repeats(self) -> Candidates:
@@ -71,27 +76,35 @@ def wanted_of(model: Model, query: Query) -> Wanted:
     request, target = query.request, query.context.target
     sure = query.context.confidence if model.has_confidence else np.maximum(query.context.confidence, 0.5)
     margin = margins_of(model)[target, 0]
-    log_density = weakest = np.full(len(target), -np.inf)
+    log_density = weakest = lower = np.full(len(target), -np.inf)
     if request.coherent and request.plausible > 0:
-        log_density = coherence_of(model).density.floors(request.plausible)[0][target]
-        weakest = coherence_of(model).density.floors(min(WEAK, request.plausible))[1][target]
-    return Wanted(target, np.minimum(sure + margin, np.maximum(sure, TOP)), log_density, weakest)
+        density = coherence_of(model).density
+        log_density = density.floors(request.plausible)[0][target]
+        lower = density.floors(LOWER * request.plausible)[0][target]
+        weakest = density.floors(min(WEAK, request.plausible))[1][target]
+    return Wanted(target, np.minimum(sure + margin, np.maximum(sure, TOP)), log_density, weakest, lower)
 
 
 def candidates(model: Model, query: Query, which: Ints, terms: Terms, again: int = 0) -> Candidates:
-    """Refined draws of the queries `which`; those that are short get further rounds, with other ways asked for."""
+    """Refined draws of the queries `which`; those that are short get further rounds, with other ways asked for.
+
+    By turns what most candidates change is left alone, and the strongest changes are undone first.
+    """
     wanted, n = wanted_of(model, query), query.request.n
     frozen = query.context.frozen.copy()
     parts: list[Candidates] = []
     for round_number in range(ROUNDS):
         drawn = _draws(model, query, which, frozen, terms, (again, round_number))
-        rows = _refined(model, query, drawn, wanted, frozen)
+        asked = Asked(query.context.query, wanted, frozen, query.limits, turned=round_number in TURNED)
+        rows = _refined(model, query, drawn, asked)
         parts.append(rows if terms.remembered is None else rows.take(~terms.remembered.hold(rows.values)))
         found = Candidates.join(parts).without_repeats()
-        which = _short(query, found, which, n, first=round_number == 0)
+        which = _short(query, found, which, n, first=round_number < LOOKED_FOR)
         if len(which) == 0 or round_number == ROUNDS - 1:
             break
-        frozen = query.context.frozen | _commonest(query, found, which, round_number)
+        frozen = query.context.frozen.copy()
+        if round_number + 1 not in TURNED:
+            frozen |= _commonest(query, found, which, round_number // 2)
     return found
 
 
@@ -111,10 +124,7 @@ def _draws(
     ).of(which)
 
 
-def _refined(
-    model: Model, query: Query, draws: Draws, wanted: Wanted, frozen: NDArray[np.bool_]
-) -> Candidates:  # fmt: skip
-    asked = Asked(query.context.query, wanted, frozen, query.limits)
+def _refined(model: Model, query: Query, draws: Draws, asked: Asked) -> Candidates:
     most = max(LEAST_KEPT, 3 * query.request.n)
     found = refine(model.encoding, model.judges, draws.values, draws.query, asked, most=most)
     source = draws.take(found.source)
@@ -123,16 +133,17 @@ def _refined(
     values = np.where(differ(found.values, own), model.encoding.snap(found.values), own)
     rows = Candidates(
         values=values, query=source.query, key=row_keys(values, 0), probability=found.probability,
-        row_density=found.row_density, weakest=found.weakest, drawn=source.values,
+        row_density=found.row_density, weakest=found.weakest, room=found.room, drawn=source.values,
     )  # fmt: skip
-    return rows.take(_fine(model, query, rows, wanted))
+    return rows.take(_fine(model, query, rows, asked.wanted))
 
 
 def brought_near(model: Model, query: Query, rows: Candidates) -> Candidates:
     """Rows of queries that were found otherwise than by drawing, refined as draws are."""
     nothing = np.full(len(rows), np.nan)
     drawn = Draws(rows.values, rows.query, rows.key, nothing, rows.probability, np.zeros(len(rows), dtype=np.int8))
-    return _refined(model, query, drawn, wanted_of(model, query), query.context.frozen)
+    asked = Asked(query.context.query, wanted_of(model, query), query.context.frozen, query.limits)
+    return _refined(model, query, drawn, asked)
 
 
 def as_drawn(model: Model, query: Query, rows: Candidates) -> Candidates:
@@ -141,7 +152,7 @@ def as_drawn(model: Model, query: Query, rows: Candidates) -> Candidates:
     found = judged(model, query, rows.drawn[moved], rows.query[moved])
     if not query.request.coherent:
         return found
-    fine = ~coherence_of(model).broken(found.values, query.context.query[found.query])
+    fine = ~coherence_of(model).strays(found.values, query.context.query[found.query])
     return found.take(fine & (found.row_density >= wanted_of(model, query).log_density[found.query]))
 
 
@@ -151,7 +162,7 @@ def judged(model: Model, query: Query, values: Values, which: Ints) -> Candidate
     row_density, weakest = coherence_of(model).density.judge(values)
     return Candidates(
         values=values, query=which, key=row_keys(values, 0), probability=said, row_density=row_density,
-        weakest=weakest, drawn=values,
+        weakest=weakest, room=np.zeros(len(values), dtype=bool), drawn=values,
     )  # fmt: skip
 
 
@@ -166,6 +177,7 @@ def merits_of(model: Model, query: Query, found: Candidates) -> Merits:
     density = coherence_of(model).density
     rarity, weakness = density.rarity(found.row_density, target), density.weakness(found.weakest, target)
     handicap = HANDICAP * (np.maximum(0.0, 1.0 - rarity / TIMID) + np.maximum(0.0, 1.0 - weakness / TIMID))
+    handicap += CRAMPED * ~found.room
     likely = rarity + weakness
     plain = not query.request.coherent
     return Merits(distance if cost is None else cost, likely, np.zeros(len(likely)) if plain else handicap)
@@ -212,7 +224,7 @@ def _n_ways(query: Query, found: Candidates, i: int) -> int:
     return int(ways_of(differ(mine, query.context.query[i])).max()) + 1
 
 
-def _commonest(query: Query, found: Candidates, which: Ints, round_number: int) -> NDArray[np.bool_]:
+def _commonest(query: Query, found: Candidates, which: Ints, turn: int) -> NDArray[np.bool_]:
     """What most candidates of a query change so far, to be left alone in the next round: that is another way."""
     frozen = np.zeros(query.context.query.shape, dtype=bool)
     for i in which:
@@ -222,6 +234,6 @@ def _commonest(query: Query, found: Candidates, which: Ints, round_number: int) 
         share = differ(mine, query.context.query[i]).mean(axis=0)
         share[query.context.frozen[i]] = -1.0
         free = int((~query.context.frozen[i]).sum())
-        most = np.argsort(-share, kind="stable")[: min(round_number % SAME_P + 1, free - 1)]
+        most = np.argsort(-share, kind="stable")[: min(turn % 2 + 1, free - 1)]
         frozen[i, most[share[most] > 0]] = True
     return frozen

@@ -67,7 +67,7 @@ def _refined(model: Model, query: Query, rows: Values, entry: Ints, terms: Terms
     wanted = wanted_of(model, query)
     unbound = np.full(len(query), -np.inf)
     asked = Asked(query.context.query, wanted, query.context.frozen, query.limits)
-    loosely = replace(asked, wanted=replace(wanted, log_density=unbound, weakest=unbound))
+    loosely = replace(asked, wanted=replace(wanted, log_density=unbound, weakest=unbound, lower=unbound))
     found[refine(model.encoding, model.judges, rows, entry, loosely).source] = Fate.RARE
     stands = refine(model.encoding, model.judges, rows, entry, asked)
     found[stands.source] = Fate.USABLE

@@ -228,10 +228,13 @@ def _learned_together(model: Model, coherence: Coherence) -> Iterator[Revealed]:
     yield Revealed(
         "what follows from what", texts, _learned(model, "of values that at least {n} rows have"), ("dependencies",)
     )
-    unseen = (int(coherence.pairs.unseen.sum()) // 2,)
-    pairs = ("coherence.pairs.unseen", "coherence.pairs.rule")
+    marked = tuple(int(table.sum()) // 2 for table in (coherence.pairs.unseen, coherence.pairs.avoided))
+    pairs = ("coherence.pairs.unseen", "coherence.pairs.avoided", "coherence.pairs.rule")
     yield Revealed(
-        "pairs of cells that don't go together", unseen, _learned(model, "fewer than {n} rows have each"), pairs
+        "pairs of cells that don't go together, and that answers avoid",
+        marked,
+        _learned(model, "fewer than {n} rows have each"),
+        pairs,
     )
     ends = tuple(coherence.density.held[:, [0, -1]].ravel().tolist())
     quantiles = ("coherence.density.held", "coherence.density.weakest")

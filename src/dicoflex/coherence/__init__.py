@@ -37,6 +37,10 @@ class Coherence:
         """Which rows are incoherent: an unseen pair that the query has not, or a dependency that does not hold."""
         return self.pairs.broken(values, query) | self.dependencies.broken(values, query)
 
+    def strays(self, values: Values, query: Values) -> NDArray[np.bool_]:
+        """Which rows are no answers: as `broken`, and by pairs that are avoided though some rows have them."""
+        return self.pairs.strays(values, query) | self.dependencies.broken(values, query)
+
     def arrays(self) -> Arrays:
         """The arrays that a model file keeps."""
         parts = {"pairs": self.pairs.arrays(), "density": self.density.arrays(), "stops": self.stops.arrays()}

@@ -5,6 +5,9 @@ and, were the two independent, at least `expected` rows would. `expected` is the
 which at most 1 % of the training rows (and a standard error) would be called incoherent by the others: a small table,
 or a rare level, lacks pairs by chance. Whether a pair is of no row, of one or of some more that are fewer than
 `min_count`, is not told.
+
+To call a row incoherent takes evidence; to keep an answer away from what hardly anybody has does not. So pairs are
+*avoided* by the same rule at 6 % in place of 1 %: answers have none of them that their query has not.
 """
 
 from __future__ import annotations
@@ -25,16 +28,20 @@ from dicoflex.table.schema import Schema
 
 CELLS = 10
 SCALE = (0.0, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 20.0, 50.0, 100.0, np.inf)
+TABLES = ("unseen", "avoided")
 FALSE_ALARMS = 0.01
+LEFT_ASIDE = 0.06
 
 
 @dataclass(frozen=True)
 class SeenPairs:
-    """bins: the cells. unseen: which pairs of cells don't go together (cells, cells). expected, alarms: the rule, and
-    the share of training rows that the others would call incoherent by it."""
+    """bins: the cells. unseen: which pairs of cells don't go together (cells, cells). avoided: those and some more,
+    which no answer is to have. expected, alarms: the rule for `unseen`, and the share of training rows that the others
+    would call incoherent by it."""
 
     bins: Bins
     unseen: NDArray[np.bool_]
+    avoided: NDArray[np.bool_]
     expected: float
     alarms: float
 
@@ -49,38 +56,57 @@ class SeenPairs:
         chance = np.outer(alone, alone) / max(len(values), 1)
         own = np.repeat(np.arange(len(schema)), bins.size)
         other = own[:, None] != own[None, :]
-        most = FALSE_ALARMS + np.sqrt(FALSE_ALARMS / max(len(values), 1))
-        for expected in SCALE:
-            # A row's own pair is unseen by the others where too few are left without it.
-            fragile = other & (counts <= min_count) & (counts > 0) & (chance >= expected)
-            share = float(_have_one(at, fragile).mean()) if len(values) else 0.0
-            if share <= most:
-                break
-        unseen = other & (counts < min_count) & (chance >= expected)
-        return cls(bins, unseen, float(expected), share if min_count == 1 else round(share, 2))
+        few, fragile = other & (counts < min_count), other & (counts <= min_count) & (counts > 0)
+        expected, share = _rule(at, fragile, chance, FALSE_ALARMS)
+        less, _ = _rule(at, fragile, chance, LEFT_ASIDE)
+        told = share if min_count == 1 else round(share, 2)
+        return cls(bins, few & (chance >= expected), few & (chance >= less), expected, told)
 
     def broken(self, values: Values, query: Values | None = None) -> NDArray[np.bool_]:
         """Which rows have an unseen pair (that their query has not)."""
+        return self._having(self.unseen, values, query)
+
+    def strays(self, values: Values, query: Values) -> NDArray[np.bool_]:
+        """Which rows have a pair that answers avoid and that their query has not."""
+        return self._having(self.avoided, values, query)
+
+    def _having(self, marked: NDArray[np.bool_], values: Values, query: Values | None) -> NDArray[np.bool_]:
         cells = self.bins.locate(values)
         own = np.full_like(cells, -1) if query is None else self.bins.locate(query)
         out = np.empty(len(values), dtype=bool)
-        _broken(cells, own, self.bins.offset, self.unseen, out)
+        _broken(cells, own, self.bins.offset, marked, out)
         return out
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """What a model file keeps: a bit per pair."""
-        packed = np.packbits(self.unseen, axis=1)
-        return {**self.bins.arrays(), "unseen": packed, "rule": np.array([self.expected, self.alarms])}
+        """What a model file keeps: two bits per pair."""
+        packed = {name: np.packbits(getattr(self, name), axis=1) for name in TABLES}
+        return {**self.bins.arrays(), **packed, "rule": np.array([self.expected, self.alarms])}
 
     @classmethod
     def restore(cls, schema: Schema, arrays: Arrays) -> SeenPairs:
         """What `arrays` were taken from; refused where they don't fit the schema."""
-        refuse_others(arrays, ("edge", "edge_at", "unseen", "rule"))
+        refuse_others(arrays, ("edge", "edge_at", *TABLES, "rule"))
         bins = Bins.restore(schema, arrays)
         n = int(bins.offset[-1])
-        packed = taken(arrays, "unseen", np.uint8, (n, -(-n // 8)))
+        packed = [taken(arrays, name, np.uint8, (n, -(-n // 8))) for name in TABLES]
+        unseen, avoided = (np.unpackbits(table, axis=1, count=n).astype(bool) for table in packed)
         expected, alarms = taken(arrays, "rule", np.float64, (2,), finite=False).tolist()
-        return cls(bins, np.unpackbits(packed, axis=1, count=n).astype(bool), expected, alarms)
+        return cls(bins, unseen, avoided, expected, alarms)
+
+
+def _rule(
+    at: NDArray[np.int64], fragile: NDArray[np.bool_], chance: NDArray[np.float64], share: float
+) -> tuple[float, float]:  # fmt: skip
+    """The least expected number at which at most `share` of the rows have a pair that is unseen by the others.
+
+    fragile: pairs that too few rows are left with when one of them is taken away.
+    """
+    most = share + np.sqrt(share / max(len(at), 1))
+    for expected in SCALE:
+        found = float(_have_one(at, fragile & (chance >= expected)).mean()) if len(at) else 0.0
+        if found <= most:
+            break
+    return float(expected), found
 
 
 @compiled()

@@ -137,7 +137,9 @@ class _Judged:
             self.few = learn_few(self.table.encoding, values, answers, seed=seed, min_count=min_count)
             self.stand_in, self.agreement = self.few.stand_in, self.few.agreement
             return
-        self.stand_in, self.agreement = learn(self.table.encoding, values, answers, seed=seed, min_count=min_count)
+        self.stand_in, self.agreement = learn(
+            self.table.encoding, values, answers, seed=seed, min_count=min_count, thorough=not first
+        )
 
     def _bank(self) -> tuple[list[Pairs], Pairs]:
         """Pairs from the neighbour search, clamped, sparsified by the stand-in and confirmed by the judge."""
@@ -160,7 +162,7 @@ class _Judged:
         batch = clamp(pairs).batch(values, values)
         likely = self._doubt(batch.answers, batch.context.target) >= batch.context.confidence
         likely &= differ(batch.answers, batch.context.query).any(axis=1)
-        broken = None if self.task.coherence is None else self.task.coherence.broken
+        broken = None if self.task.coherence is None else self.task.coherence.strays
         if broken is not None:
             likely &= ~broken(batch.answers, batch.context.query)
         batch = batch.take(likely)
@@ -208,7 +210,7 @@ class _Judged:
         density = self.task.coherence.density
         floor = density.floors(LEAST_USUAL)[0][pairs.target]
         fine: Bools = density.judge(drawn)[0] >= floor
-        return fine & ~self.task.coherence.broken(drawn, self.table.values[pairs.anchor])
+        return fine & ~self.task.coherence.strays(drawn, self.table.values[pairs.anchor])
 
 
 def _supported(table: Table) -> Confidence:

@@ -32,37 +32,49 @@ MOST_APART = 10.0
 
 @dataclass(frozen=True)
 class Wanted(Columns):
-    """What a refined row must be, per query: its class, the stand-in's probability of it, and the two floors."""
+    """What a refined row must be, per query: its class, the stand-in's probability of it, and the two floors.
+
+    lower: the log density down to which changes are undone, as far as the row ends above its floor.
+    """
 
     target: Ints
     probability: Floats
     log_density: Floats
     weakest: Floats
+    lower: Floats
 
     def matrix(self) -> Floats:
-        """The four as columns."""
-        return np.column_stack([self.target, self.probability, self.log_density, self.weakest])
+        """The five as columns."""
+        return np.column_stack([self.target, self.probability, self.log_density, self.weakest, self.lower])
 
 
 @dataclass(frozen=True)
 class Refined(Columns):
-    """Rows that stand: which draw each comes from, what the stand-in says of it, and how it compares with real rows."""
+    """Rows that stand: which draw each comes from, what the stand-in says of it, and how it compares with real rows.
+
+    room: whether undoing a change would leave a row far below the floor, not only just.
+    """
 
     values: Values
     source: Ints
     probability: Floats
     row_density: Floats
     weakest: Floats
+    room: Bools
 
 
 @dataclass(frozen=True)
 class Asked:
-    """Queries and what their answers must be: values (n, d), wishes, what is frozen (n, d), and other limits."""
+    """Queries and what their answers must be: values (n, d), wishes, what is frozen (n, d), and other limits.
+
+    turned: whether the strongest changes are undone first, so that others come to light.
+    """
 
     query: Values
     wanted: Wanted
     frozen: Bools
     limits: Limits | None
+    turned: bool = False
 
 
 def refine(
@@ -76,10 +88,10 @@ def refine(
 def _pass(judges: Judges, draws: Values, which: Ints, asked: Asked, bounds: Bounds, most: int | None) -> Refined:
     """The rows that stand: first less what they don't need, then, the foremost of each query, as near as possible."""
     rows, wanted = draws.copy(), asked.wanted.matrix()
-    stands, scores = np.zeros(len(rows), dtype=bool), np.zeros((len(rows), 3))
+    stands, scores = np.zeros(len(rows), dtype=bool), np.zeros((len(rows), 4))
 
     def undo(low: int, high: int) -> None:
-        undo_rows(low, high, rows, asked.query, which, wanted, judges, bounds, stands, scores)
+        undo_rows(low, high, rows, asked.query, which, wanted, judges, bounds, asked.turned, stands, scores)
 
     in_threads(undo, len(rows), least=SLICE, most=SLICE)
     source = np.flatnonzero(stands)
@@ -90,7 +102,7 @@ def _pass(judges: Judges, draws: Values, which: Ints, asked: Asked, bounds: Boun
         approach_rows(low, high, rows, asked.query, entry, wanted, judges, bounds, scores)
 
     in_threads(approach, len(rows), least=SLICE, most=SLICE)
-    return Refined(rows, source, scores[:, 0], scores[:, 1], scores[:, 2])
+    return Refined(rows, source, scores[:, 0], scores[:, 1], scores[:, 2], scores[:, 3] > 0)
 
 
 def _foremost(rows: Values, which: Ints, query: Values, scale: Floats, most: int | None) -> Ints:

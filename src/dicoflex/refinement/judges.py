@@ -67,7 +67,7 @@ class Judges(NamedTuple):
     net: Net
     trees: Trees
     pairs: Places
-    unseen: Bools
+    avoided: Bools
     rows: Places
     factors: Factors
     steps: Steps
@@ -91,7 +91,7 @@ class Judges(NamedTuple):
             net=_net(encoding, net),
             trees=_trees(trees),
             pairs=coherence.pairs.bins.places,
-            unseen=coherence.pairs.unseen,
+            avoided=coherence.pairs.avoided,
             rows=coherence.density.bins.places,
             factors=coherence.density.factors,
             steps=coherence.dependencies.steps,
@@ -218,6 +218,7 @@ class Desk(NamedTuple):
     """Room to work in: the row's cells under both judges, the query's, those of a trial, and the density's layers."""
 
     trial: Floats
+    kept: Floats  # the row as it was before it was made less
     pair: Ints
     pair_trial: Ints
     pair_query: Ints
@@ -244,7 +245,7 @@ def new_desk(d, judges):  # type: ignore[no-untyped-def]
     n_hidden, n_head, n_state = len(f.start), f.inner.shape[2], f.outer.shape[2]
     ints = np.zeros((5, d), dtype=np.int64)
     return Desk(
-        np.empty(d), ints[0], ints[1], ints[2], ints[3], ints[4],
+        np.empty(d), np.empty(d), ints[0], ints[1], ints[2], ints[3], ints[4],
         np.empty((d, n_hidden), dtype=np.float32), np.empty((d, n_hidden), dtype=np.float32), np.empty(d), np.empty(d),
         np.empty(n_head, dtype=np.float32), np.empty(n_state, dtype=np.float32),
         np.empty(len(judges.net.b0), dtype=np.float32), np.empty(len(judges.net.b1), dtype=np.float32), np.empty(3),

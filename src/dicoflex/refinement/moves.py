@@ -1,7 +1,11 @@
 """The moves of refinement, compiled: undo a change, bring a number nearer, mend a row that does not stand.
 
-A row *stands* if the limits allow it, no pair of its values is unseen (that its query has not), the stand-in gives its
+A row *stands* if the limits allow it, no pair of its values is avoided (that its query has not), the stand-in gives its
 target the probability asked for, and its log density and weakest factor are not below the floors.
+
+What keeps a change from being undone may be the floor of the log density alone, and by little: then a person would call
+the change needless. So a row is made less down to a lower floor first, and kept if it ends above the floor all the
+same: it has *room*. If it ends between the two, it is made less anew, down to the floor.
 """
 
 from __future__ import annotations
@@ -27,7 +31,7 @@ LEAST_GAIN = 0.25
 
 @compiled()
 def _attempt(row, query, at, wanted, judges, bounds, desk):  # type: ignore[no-untyped-def]
-    """Take the trial in place of the row if it stands; wanted: target, probability, log density, weakest factor."""
+    """Take the trial in place of the row if it stands; wanted: target, probability, the two floors, the lower one."""
     d = len(row)
     if not allowed(desk.trial, query, at, judges.rows.number, bounds, desk.stack):
         return False
@@ -40,7 +44,7 @@ def _attempt(row, query, at, wanted, judges, bounds, desk):  # type: ignore[no-u
                 lowest = min(lowest, judges.factors.rank[j])
         else:
             desk.pair_trial[j], desk.cell_trial[j] = desk.pair[j], desk.cell[j]
-    if not coherent(desk.pair_trial, desk.pair_query, judges.pairs.offset, judges.unseen):
+    if not coherent(desk.pair_trial, desk.pair_query, judges.pairs.offset, judges.avoided):
         return False
     probability = sure_of(desk.trial, np.int64(wanted[0]), judges, desk)
     if probability < wanted[1]:
@@ -154,7 +158,7 @@ def _untangle(row, query, target, judges, bounds, desk):  # type: ignore[no-unty
                 continue
             n = 0
             for b in range(d):
-                n += b != a and judges.unseen[offset[a] + desk.pair[a], offset[b] + desk.pair[b]]
+                n += b != a and judges.avoided[offset[a] + desk.pair[a], offset[b] + desk.pair[b]]
             if n > most:
                 worst, most = a, n
         if worst < 0:
@@ -164,7 +168,7 @@ def _untangle(row, query, target, judges, bounds, desk):  # type: ignore[no-unty
         for j in range(d):
             row[j] = desk.trial[j]
         settle(row, target, judges, desk)
-    return coherent(desk.pair, desk.pair_query, offset, judges.unseen)
+    return coherent(desk.pair, desk.pair_query, offset, judges.avoided)
 
 
 @compiled()
@@ -246,6 +250,36 @@ def _approach_all(row, query, order, at, wanted, judges, bounds, desk):  # type:
 
 
 @compiled()
+def _weaker(row, query, order, at, wanted, judges, bounds, desk):  # type: ignore[no-untyped-def]
+    """Undo or lessen the strongest changes first, so that the others are needed: what else would do."""
+    for k in range(len(order) - 1, -1, -1):
+        j = order[k]
+        if judges.follower[j] or bounds.follows[j] or not differ(row[j], query[j]):
+            continue
+        undone = bounds.may_keep[at, j] and _edit(row, query, j, query[j], judges, bounds, desk)
+        if undone and _attempt(row, query, at, wanted, judges, bounds, desk):
+            continue
+        if judges.rows.number[j] and not np.isnan(row[j]) and not np.isnan(query[j]):
+            _approach(row, query, j, at, wanted, judges, bounds, desk)
+
+
+@compiled()
+def _less(row, query, at, wanted, judges, bounds, desk, turned):  # type: ignore[no-untyped-def]
+    """Undo what is not needed; `turned`, from the strongest change on."""
+    order = _turns(row, query, np.int64(wanted[0]), judges, bounds, desk)
+    if turned:
+        _weaker(row, query, order, at, wanted, judges, bounds, desk)
+    _undo(row, query, order, at, wanted, judges, bounds, desk)
+
+
+@compiled()
+def _nearer(row, query, at, wanted, judges, bounds, desk):  # type: ignore[no-untyped-def]
+    """Bring numbers nearer, and undo what can be then."""
+    order = _turns(row, query, np.int64(wanted[0]), judges, bounds, desk)
+    _approach_all(row, query, order, at, wanted, judges, bounds, desk)
+
+
+@compiled()
 def _begin(row, query, target, judges, desk):  # type: ignore[no-untyped-def]
     """Put a row on the desk."""
     for j in range(len(row)):
@@ -255,12 +289,24 @@ def _begin(row, query, target, judges, desk):  # type: ignore[no-untyped-def]
     settle(row, target, judges, desk)
 
 
+@compiled()
+def _again(row, query, wanted, judges, desk):  # type: ignore[no-untyped-def]
+    """Whether the row lies below the floor now: then it is put back to what it was."""
+    if desk.now[1] >= wanted[2]:
+        return False
+    for j in range(len(row)):
+        row[j] = desk.kept[j]
+    _begin(row, query, np.int64(wanted[0]), judges, desk)
+    return True
+
+
 @compiled(nogil=True)
-def undo_rows(low, high, rows, queries, which, wanted, judges, bounds, stands, scores):  # type: ignore[no-untyped-def]
+def undo_rows(low, high, rows, queries, which, wanted, judges, bounds, turned, stands, scores):  # type: ignore[no-untyped-def]
     """Rows low to high made to stand where that is possible, and what they don't need undone, in place.
 
-    wanted: per query (target, probability, log density, weakest factor). stands: which rows do; scores: their
-    probability, log density and weakest factor (rows, 3).
+    wanted: per query (target, probability, log density, weakest factor, lower log density). turned: whether the
+    strongest changes are undone first. stands: which rows do; scores: their probability, log density, weakest factor,
+    and whether they have room (rows, 4).
     """
     desk = new_desk(rows.shape[1], judges)
     for i in range(low, high):
@@ -270,22 +316,34 @@ def undo_rows(low, high, rows, queries, which, wanted, judges, bounds, stands, s
         _begin(row, query, np.int64(want[0]), judges, desk)
         stood = fine and desk.now[0] >= want[1] and desk.now[1] >= want[2] and desk.now[2] >= want[3]
         stood = stood and allowed(row, query, at, judges.rows.number, bounds, desk.stack)
-        stood = stood and coherent(desk.pair, desk.pair_query, judges.pairs.offset, judges.unseen)
+        stood = stood and coherent(desk.pair, desk.pair_query, judges.pairs.offset, judges.avoided)
         stands[i] = stood or (fine and _mend(row, query, at, want, judges, bounds, desk))
         if stands[i]:
-            order = _turns(row, query, np.int64(want[0]), judges, bounds, desk)
-            _undo(row, query, order, at, want, judges, bounds, desk)
-            scores[i] = desk.now
+            desk.kept[:] = row
+            lower = want.copy()
+            lower[2] = want[4]
+            _less(row, query, at, lower, judges, bounds, desk, turned)
+            cramped = _again(row, query, want, judges, desk)
+            if cramped:
+                _less(row, query, at, want, judges, bounds, desk, turned)
+            scores[i, :3] = desk.now
+            scores[i, 3] = 0.0 if cramped else 1.0
 
 
 @compiled(nogil=True)
 def approach_rows(low, high, rows, queries, which, wanted, judges, bounds, scores):  # type: ignore[no-untyped-def]
-    """Rows low to high, which stand, brought as near to their queries as they stand, in place."""
+    """Rows low to high, which stand, brought as near to their queries as they stand, in place; scores as before."""
     desk = new_desk(rows.shape[1], judges)
     for i in range(low, high):
         at, row = which[i], rows[i]
-        query, target = queries[at], np.int64(wanted[at, 0])
-        _begin(row, query, target, judges, desk)
-        order = _turns(row, query, target, judges, bounds, desk)
-        _approach_all(row, query, order, at, wanted[at], judges, bounds, desk)
-        scores[i] = desk.now
+        query, want = queries[at], wanted[at]
+        _begin(row, query, np.int64(want[0]), judges, desk)
+        desk.kept[:] = row
+        lower = want.copy()
+        if scores[i, 3] > 0.0:
+            lower[2] = want[4]
+        _nearer(row, query, at, lower, judges, bounds, desk)
+        if _again(row, query, want, judges, desk):
+            _nearer(row, query, at, want, judges, bounds, desk)
+            scores[i, 3] = 0.0
+        scores[i, :3] = desk.now
