@@ -32,6 +32,8 @@ class DiCoFlex(BaseEstimator, Explainer):
     masks: lists of features that are frozen together in training; None trains for any subset.
     coherence: also learn what goes together in the table, so that answers are refined: nothing needless, nothing that
     no training row has together, as near as possible. None: for "mixed" yes, for the paper's densities no.
+    marginals: also keep how many rows have what, feature by feature, for pages that show it; counts under ten, or under
+    min_count, are not told.
     generator_config, training, fit_config: settings of the parts, as objects or dicts; None takes the defaults.
     max_seconds: a limit on the training time. device: "auto", "cpu" or "cuda".
     random_state: a whole number makes `fit` repeatable. verbose: progress bars; None shows them on a terminal.
@@ -55,6 +57,7 @@ class DiCoFlex(BaseEstimator, Explainer):
         min_count: int = 5,
         masks: Sequence[Sequence[Any]] | None = None,
         coherence: bool | None = None,
+        marginals: bool = True,
         generator_config: GeneratorConfig | dict[str, Any] | None = None,
         training: TrainingConfig | dict[str, Any] | None = None,
         fit_config: FitConfig | dict[str, Any] | None = None,
@@ -71,6 +74,7 @@ class DiCoFlex(BaseEstimator, Explainer):
         self.min_count = min_count
         self.masks = masks
         self.coherence = coherence
+        self.marginals = marginals
         self.generator_config = generator_config
         self.training = training
         self.fit_config = fit_config
@@ -133,6 +137,7 @@ class DiCoFlex(BaseEstimator, Explainer):
                 "alpha": self.alpha,
                 "min_count": self.min_count,
                 "coherence": self.coherence,
+                "marginals": self.marginals,
             },
             generator_config=self.generator_config,
             fit_config=self.fit_config,

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dicoflex.answers import explain as ask
 from dicoflex.answers.counterfactuals import Counterfactuals
+from dicoflex.answers.probabilities import probability
 from dicoflex.constraints import Constraints
 from dicoflex.errors import NotFittedError
 from dicoflex.model import Model
@@ -146,6 +147,21 @@ class Explainer:
         """
         request = Request.of(target=target, n=1, p=p, frozen=frozen, confidence=confidence, random_state=0)
         return ask.log_density(self._fitted, rows, counterfactuals, request)
+
+    def probability(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """What the model's stand-in for the black box says of rows: the probability of each class, a column each.
+
+        It is what `explain` goes by, and not the black box itself: `report_["stand_in_agreement"]` is the share of
+        held-out rows to which both give the same label.
+
+        >>> from dicoflex.warming import EXAMPLES, rows_like
+        >>> explainer = load(EXAMPLES[0])
+        >>> rows = rows_like(explainer.schema_, 3)
+        >>> found = explainer.probability(rows)
+        >>> list(found.columns) == list(explainer.classes_), bool((found.sum(axis=1).round(6) == 1).all())
+        (True, True)
+        """
+        return probability(self._fitted, rows)
 
     # -- files --------------------------------------------------------------------------------------------------
 

@@ -26,6 +26,7 @@ from dicoflex.refinement.judges import Judges
 from dicoflex.signatures import Key
 from dicoflex.stand_in import StandIn
 from dicoflex.table.encoding import Encoding
+from dicoflex.table.marginals import Marginals
 from dicoflex.table.remembered import Remembered, read_key
 from dicoflex.table.schema import Schema
 from dicoflex.values import plain
@@ -70,7 +71,8 @@ class Model:
     stand_in: the small copy of the black box. confidence: what can be asked for, per class. exponents: the trained p.
     has_confidence: whether a confidence can be asked for. report: what `fit` found out, ready for JSON. remembered: the
     training rows as keyed hashes, where `fit` was asked to remember them. coherence, certificate: what goes together in
-    the table and what held-out rows taught, where answers are to be refined.
+    the table and what held-out rows taught, where answers are to be refined. marginals: how many rows have what,
+    feature by feature, where that may be told.
     """
 
     encoding: Encoding
@@ -84,6 +86,7 @@ class Model:
     remembered: Remembered | None = None
     coherence: Coherence | None = None
     certificate: Certificate | None = None
+    marginals: Marginals | None = None
 
     @property
     def schema(self) -> Schema:
@@ -119,7 +122,7 @@ class Model:
         return opened
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A pickle holds what the model's file holds: no memory of torch's or of compiled code goes along."""
+        """A pickle holds what the model's file holds: no memory of torch's or of kernels goes along."""
         return type(self).from_content, self.content()
 
     # -- files --------------------------------------------------------------------------------------------------
@@ -146,6 +149,8 @@ class Model:
         arrays |= {f"confidence.{theirs}": getattr(self.confidence, ours) for ours, theirs in CONFIDENCE_ARRAYS.items()}
         if self.remembered is not None:
             arrays["remembered"] = self.remembered.hashes
+        if self.marginals is not None:
+            arrays |= {f"marginals.{k}": v for k, v in self.marginals.arrays().items()}
         if self.coherence is not None and self.certificate is not None:
             header |= {"dependencies": self.coherence.facts(), "judge": self.certificate.judge}
             arrays |= {f"coherence.{k}": v for k, v in self.coherence.arrays().items()}
@@ -186,6 +191,7 @@ class Model:
             has_confidence=_of_type(header, "has_confidence", bool),
             report=_report(_of_type(header, "report", dict)),
             remembered=_remembered(header["row_key_mark"], arrays),
+            marginals=_marginals(encoding.schema, _under("marginals", arrays)),
             **_refinement(encoding.schema, len(names), header, arrays),
         )
 
@@ -249,6 +255,11 @@ def _report(found: dict[str, Any]) -> dict[str, Any]:
 
 def _under(prefix: str, arrays: Arrays) -> Arrays:
     return {k.removeprefix(f"{prefix}."): v for k, v in arrays.items() if k.startswith(f"{prefix}.")}
+
+
+def _marginals(schema: Schema, arrays: Arrays) -> Marginals | None:
+    """How many rows have what, where a file says so."""
+    return Marginals.restore(schema, arrays) if arrays else None
 
 
 def _remembered(mark: Any, arrays: Arrays) -> Remembered | None:

@@ -68,6 +68,10 @@ EXAMPLES = {
         {"job": ["nurse"]}, ["job=nurse"], {"job": "smith"}, {"job": "nurse"},
         {"job": ["smith"]}, {"job": ("nurse", "smith")},
     ),
+    "pinned": Example(
+        {"job": "smith"}, ["job=smith"], {"job": "smith"}, {"hours": 50.0},
+        {"age": 45}, {"job": "smith", "age": 45},
+    ),
     "transitions": Example(
         {"grade": {"mid": ["high"]}}, ["grade=mid>high"], {"grade": "high"}, {"grade": "low"},
         {"grade": {"low": ["mid"]}}, {"grade": {"mid": ("high",), "low": ("mid",)}},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["explain", "log_density", "sample", "terms_of"]
+__all__ = ["chosen_draws", "explain", "log_density", "sample", "some_draws", "terms_of"]
 
 from dataclasses import replace
 
@@ -51,11 +51,11 @@ def explain(model: Model, rows: pd.DataFrame, request: Request, *, check: Check 
 def _answers(model: Model, query: Query, terms: Terms, check: Check | None) -> Answers:
     if query.request.refine and model.coherence is not None:
         return refined(model, query, terms, check)
-    draws = _candidates(model, query, query.answerable(), terms)
+    draws = some_draws(model, query, query.answerable(), terms)
     refused = np.zeros(len(query), dtype=np.int64)
     if check is not None:
         draws, refused = _confirm(model, query, draws, terms, check)
-    return Answers(draws.take(_choose(model, query, draws)), refused)
+    return Answers(draws.take(chosen_draws(model, query, draws)), refused)
 
 
 def sample(model: Model, rows: pd.DataFrame, request: Request, *, filtered: bool = True) -> pd.DataFrame:
@@ -98,7 +98,7 @@ def terms_of(model: Model, query: Query, *, filtered: bool) -> Terms:
     )
 
 
-def _candidates(model: Model, query: Query, which: Ints, terms: Terms, again: int = 0) -> Draws:
+def some_draws(model: Model, query: Query, which: Ints, terms: Terms, again: int = 0) -> Draws:
     """Distinct, undoubted draws to choose from, for the queries `which`; `again` counts the calls for them."""
     wanted = 4 * query.request.n
     keys = query.keys[which] + np.uint64(again)
@@ -120,12 +120,12 @@ def _confirm(model: Model, query: Query, draws: Draws, terms: Terms, check: Chec
         short = np.flatnonzero((have < query.request.n) & query.feasible)
         if len(short) == 0 or round_number == CHECK_ROUNDS - 1:
             break
-        draws = _candidates(model, query, short, terms, round_number + 1)
+        draws = some_draws(model, query, short, terms, round_number + 1)
     tried = np.bincount(Draws.join(refused).without_repeats().query, minlength=len(query))
     return Draws.join(kept).without_repeats(), tried
 
 
-def _choose(model: Model, query: Query, draws: Draws) -> Ints:
+def chosen_draws(model: Model, query: Query, draws: Draws) -> Ints:
     """The positions of the draws to answer with, query by query, best first."""
     ranges = ranges_of(model.schema)
     order = np.argsort(draws.query, kind="stable")

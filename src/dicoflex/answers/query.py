@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Query", "bound_by"]
+__all__ = ["Query", "bound_by", "exponent"]
 
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class Query:
     """The rows in the training dtypes, what they are conditioned on, their keys, and what was asked.
 
     request: as it binds: with the schema's own constraints, and with the exponent that is taken. frozen: which
-    features are frozen by wish. limits: the constraints compiled for these rows, or None where nothing but frozen
+    features are frozen by wish. limits: what the constraints are for these rows, or None where nothing but frozen
     features is asked for.
     """
 

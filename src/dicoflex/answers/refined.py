@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["CHECK_ROUNDS", "Answers", "answers_to", "refined"]
+__all__ = ["CHECK_ROUNDS", "Answers", "answers_to", "chosen_of", "refined"]
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -39,13 +39,13 @@ def refined(model: Model, query: Query, terms: Terms, check: Check | None) -> An
     refused = np.zeros(len(query), dtype=np.int64)
     if check is not None:
         found, refused = _confirm(model, query, found, terms, check)
-    chosen, ways = _chosen(model, query, found)
+    chosen, ways = chosen_of(model, query, found)
     return Answers(_as_draws(model, query, chosen), refused, _known(model, query, chosen, ways))
 
 
 def answers_to(model: Model, query: Query, terms: Terms) -> Candidates:
     """What `refined` answers, without densities and checks."""
-    return _chosen(model, query, candidates(model, query, query.answerable(), terms))[0]
+    return chosen_of(model, query, candidates(model, query, query.answerable(), terms))[0]
 
 
 def _confirm(model: Model, query: Query, found: Candidates, terms: Terms, check: Check) -> tuple[Candidates, Ints]:
@@ -69,7 +69,7 @@ def _confirm(model: Model, query: Query, found: Candidates, terms: Terms, check:
     return Candidates.join(kept).without_repeats(), tried
 
 
-def _chosen(model: Model, query: Query, found: Candidates) -> tuple[Candidates, Ints]:
+def chosen_of(model: Model, query: Query, found: Candidates) -> tuple[Candidates, Ints]:
     """The candidates to answer with, query by query, best first, and the number of each one's way."""
     ranges, merits = ranges_of(model.schema), merits_of(model, query, found)
     changed = differ(found.values, query.context.query[found.query])

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["Shortfall", "shortfall", "why_none"]
+__all__ = ["Shortfall", "reasons_of", "shortfall", "why_none"]
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -12,17 +12,14 @@ from numpy.typing import NDArray
 
 from dicoflex.answers.draws import Terms
 from dicoflex.answers.fates import Fate, fates
+from dicoflex.answers.pressure import broken_shares
 from dicoflex.answers.query import Query
 from dicoflex.answers.refined import CHECK_ROUNDS
-from dicoflex.constraints.kinds import KINDS, OneConstraint
-from dicoflex.limits.limits import Limits
+from dicoflex.constraints.kinds import KINDS
 from dicoflex.model import Model
-from dicoflex.table.encoding import Values
 
 Ints = NDArray[np.int64]
 COLUMNS = ["row", "wanted", "got", "reason"]
-BLAMED = 64
-"""How many unbound draws of a query the constraints are tried on, to see which of them rules out most."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +37,7 @@ def shortfall(model: Model, query: Query, terms: Terms, got: Ints, refused: Ints
     if len(short) == 0:
         return Shortfall(pd.DataFrame(columns=COLUMNS), short)
     labels = query.frame.index.to_flat_index()
-    reasons = _reasons(model, query, terms, short, got, refused)
+    reasons = reasons_of(model, query, terms, short, got, refused)
     entries = [(labels[i], n, int(got[i]), reasons[i]) for i in short.tolist()]
     return Shortfall(pd.DataFrame(entries, columns=COLUMNS), short)
 
@@ -58,7 +55,7 @@ def why_none(model: Model, query: Query, i: int) -> str:
     )
 
 
-def _reasons(model: Model, query: Query, terms: Terms, short: Ints, got: Ints, refused: Ints) -> dict[int, str]:
+def reasons_of(model: Model, query: Query, terms: Terms, short: Ints, got: Ints, refused: Ints) -> dict[int, str]:
     """Why each of the queries `short` got too few: what the constraints, a check, or else its own draws say."""
     reasons = {int(i): str(query.limits.reasons[i]) for i in short if query.limits is not None}
     able = short[query.feasible[short]]
@@ -121,28 +118,9 @@ def hardest(model: Model, query: Query, which: Ints) -> dict[int, str]:
     ones = [one for one in bound.one_by_one() if KINDS[one.kind].role == "limit" and one.kind != "frozen"]
     if not ones:
         return {}
-    shares = _broken_shares(model, query, which, ones)
+    shares = broken_shares(model, query, which, ones)
     worst = np.argmax(shares, axis=0)
     return {
         int(i): f"{ones[worst[k]].text} ({shares[worst[k]][k]:.0%} of the draws without it break it)"
         for k, i in enumerate(which)
     }
-
-
-def _broken_shares(model: Model, query: Query, which: Ints, ones: list[OneConstraint]) -> list[NDArray[np.float64]]:
-    """For each constraint, the share of each query's unbound draws that break it."""
-    rows = _unbound(model, query, which)
-    own, entry = query.context.query[which], np.repeat(np.arange(len(which)), BLAMED)
-    frozen = np.tile(query.frozen, (len(own), 1))
-    shares = []
-    for one in ones:
-        limits = Limits.build(query.request.constraints.only(one), model.encoding, own, frozen)
-        shares.append(limits.broken(rows, own[entry], entry).reshape(len(which), BLAMED).mean(axis=1))
-    return shares
-
-
-def _unbound(model: Model, query: Query, which: Ints) -> Values:
-    """Equally many draws for each query in `which`, that nothing but frozen features binds."""
-    context = replace(query.context.take(which), frozen=np.tile(query.frozen, (len(which), 1)))
-    values, _ = model.generator.sample(context, BLAMED, query.keys[which], 0)
-    return model.encoding.snap(values.reshape(len(which) * BLAMED, -1))

@@ -113,6 +113,8 @@ def _check(one: OneConstraint, constraints: Constraints, schema: Schema) -> Chec
             return _direction(schema[name], up=one.kind == "increase")
         case "allowed" | "forbidden":
             return _listed(schema[name], *one.args, wanted=one.kind == "allowed", strict=strict)
+        case "pinned":
+            return _listed(schema[name], one.args, wanted=True, strict=True)
         case "transitions":
             return _transition(schema[name], *one.args)
         case "steps":

@@ -17,6 +17,7 @@ from dicoflex.model import CONFIDENCE_ARRAYS, Model
 from dicoflex.model_file.taking import Arrays
 from dicoflex.stand_in import Forest
 from dicoflex.table.feature import Feature
+from dicoflex.table.marginals import LEAST_COUNT, Marginals
 
 STATED = "as stated by the caller"
 NOTHING = "none: with min_count 1 it may be one row's"
@@ -61,6 +62,8 @@ def reveals(model: Model) -> list[Revealed]:
         *_stand_in(model, arrays),
         *_facts(model),
     ]
+    if model.marginals is not None:
+        items += _marginals(model, model.marginals)
     return items if model.coherence is None else [*items, *_together(model, model.coherence)]
 
 
@@ -175,6 +178,17 @@ def _facts(model: Model) -> Iterator[Revealed]:
     yield Revealed("confidences that can be asked for", sure, _learned(model, "whole percent"), confidence)
     others = tuple(f"{name}: {value}" for name, value in model.report.items() if name not in (*COUNTS, "confidence"))
     yield Revealed("how the fit went", others, "nothing of rows, but for how long it took", ("report",))
+
+
+def _marginals(model: Model, marginals: Marginals) -> Iterator[Revealed]:
+    n = _min_count(model)
+    least = max(LEAST_COUNT, n)
+    told = "exact" if n == 1 else "merged to two digits"
+    word = f"counts under {least} are told as 0, others are {told}"
+    places = tuple(f"marginals.{name}" for name in marginals.arrays())
+    for j, feature in enumerate(model.schema.features):
+        values = tuple(marginals.counts(j).tolist())
+        yield Revealed(f"how many rows have which {feature.name}", values, word, places)
 
 
 def _together(model: Model, coherence: Coherence) -> Iterator[Revealed]:

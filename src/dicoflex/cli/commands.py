@@ -126,6 +126,9 @@ def fit(
             show_default=False,
         ),
     ] = None,
+    marginals: Annotated[
+        bool, typer.Option("--marginals/--no-marginals", help="Keep how many rows have what, for the explorer's page.")
+    ] = True,
     max_seconds: Annotated[float | None, typer.Option(help="Training time at most.", show_default=False)] = None,
     remember_rows: Annotated[
         Path | None,
@@ -152,6 +155,7 @@ def fit(
         "min_count": table.min_count,
         "max_seconds": max_seconds,
         "coherence": coherence,
+        "marginals": marginals,
         "random_state": seed,
         "device": device,
         "verbose": False if quiet else None,

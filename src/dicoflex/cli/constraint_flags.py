@@ -6,6 +6,7 @@
 --range age=+0:+5                    limits of the change itself: a limit with a plus makes it so
 --allow housing=own,rent             values that a changed feature may take; 'missing' stands for a missing one
 --forbid housing=rent                values that it may not take
+--pin hours=45                       the value that it has in every answer
 --transition degree=Master>PhD       where a value may go; degree=PhD> is nowhere
 --step loan=500                      a changed number is a multiple of this
 --cost move=5, --cost hours=0.5/unit what a change costs
@@ -225,6 +226,10 @@ def _listed(words: Words, flag: Flag, schema: Schema) -> dict[Any, list[Any]]:
     return found
 
 
+def _pins(words: Words, flag: Flag, schema: Schema) -> list[tuple[Any, Any]]:
+    return [(feature.name, _value(text, feature, flag, word)) for feature, text, word in _assigned(words, flag, schema)]
+
+
 def _moves(words: Words, flag: Flag, schema: Schema) -> dict[Any, dict[Any, list[Any]]]:
     found: dict[Any, dict[Any, list[Any]]] = {}
     for feature, text, word in _assigned(words, flag, schema):
@@ -287,6 +292,7 @@ FORMS: dict[str, Callable[[Any, Flag, Schema], Any]] = {
     "features": _features,
     "ranges": _ranges,
     "values": _listed,
+    "value": _pins,
     "moves": _moves,
     "amounts": _amounts,
     "costs": _costs,

@@ -8,7 +8,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 
-from dicoflex.cli import audit_log, auditing, serving, signing
+from dicoflex.cli import audit_log, auditing, exploring, serving, signing
 from dicoflex.cli.commands import app
 from dicoflex.cli.messages import note
 from dicoflex.cli.streams import TERMINATED, any_text, heeding_termination
@@ -18,7 +18,7 @@ from dicoflex.errors import UserError
 INTERRUPTED = 130
 ENDED = {INTERRUPTED: "interrupted", TERMINATED: "terminated"}
 
-for command in (*signing.COMMANDS, *serving.COMMANDS, warm):
+for command in (*signing.COMMANDS, *serving.COMMANDS, *exploring.COMMANDS, warm):
     app.command()(command)
 auditing.app.add_typer(audit_log.app)
 app.add_typer(auditing.app, name="audit")

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from dicoflex.constraints.rules.parser import parse
-from dicoflex.constraints.words import Value, cost_text, either, moves_text, plain, range_text
+from dicoflex.constraints.words import Value, cost_text, either, moves_text, plain, range_text, shown
 from dicoflex.errors import ConstraintError
 
 Items = list[tuple[Any, tuple[Any, ...]]]
@@ -54,8 +54,9 @@ class Flag(NamedTuple):
 
     name: str
     form: Literal[
-        "features", "ranges", "values", "moves", "amounts", "costs", "texts", "entries", "count", "number", "switch"
-    ]
+        "features", "ranges", "values", "value", "moves", "amounts", "costs", "texts", "entries", "count", "number",
+        "switch",
+    ]  # fmt: skip
     help: str
     metavar: str | None = None
     example: str = ""
@@ -160,6 +161,12 @@ def _common_moves(one: Moves, two: Moves) -> Moves:
     return one | two | {key: tuple(value for value in one[key] if value in ends) for key, ends in known.items()}
 
 
+def _same_value(one: Value, two: Value) -> Value:
+    if one != two or isinstance(one, str) != isinstance(two, str):
+        raise ConstraintError(f"it can't be both {shown(one)} and {shown(two)}; pin it to one of them")
+    return one
+
+
 def _same_step(one: float, two: float) -> float:
     if one != two:
         raise ConstraintError(f"the steps {plain(one)} and {plain(two)} differ; give one of them")
@@ -229,6 +236,13 @@ _ROWS = (
             "--forbid", "values", "Values that a feature may not change to.", "FEATURE=VALUES", "housing=own,rent"
         ),
         if_empty="leave the feature out",
+    ),
+    Kind(
+        "pinned", BY_FEATURE, _same_value,
+        words=lambda name, value: (f"pinned {name}", f"{name} must be {shown(value)}"),
+        flag=Flag(
+            "--pin", "value", "The value that a feature has in every answer: hours=45.", "FEATURE=VALUE", "hours=45"
+        ),
     ),
     Kind(
         "transitions", BY_FEATURE, _common_moves,

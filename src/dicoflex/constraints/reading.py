@@ -16,6 +16,7 @@ __all__ = [
     "json_object",
     "lists",
     "number",
+    "pins",
     "positive",
     "rules",
     "steps",
@@ -72,6 +73,11 @@ def rules(given: Any, field: str) -> tuple[str, ...]:
     parsed = [parse(text) for text in texts]
     _unique([str(rule) for rule in parsed], field)
     return tuple(rule.text for rule in parsed)
+
+
+def pins(given: Any, field: str) -> dict[Name, Value]:
+    """Features with a value each; None for missing."""
+    return {name: _value(value, f"{field} {name!r}") for name, value in by_feature(given, field)}
 
 
 def steps(given: Any, field: str) -> dict[Name, float]:

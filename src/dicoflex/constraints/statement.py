@@ -6,9 +6,10 @@ Constraints know no table: what contradicts itself is refused here, what does no
 Meaning. A feature is *changed* where its value differs from the query's; missing equals missing. `frozen` features
 don't change. `ranges`, `allowed` and `forbidden` bind changed values, and with `strict` all values. `increase` and
 `decrease` let a feature change only to a greater (smaller) value. A feature with a range, a direction or a step does
-not become missing; where the query is missing, a relative range, a difference or a direction keeps it so.
-`transitions` say where a listed value may go; other values are free. `steps` put changed numbers on multiples.
-`rules` hold on every answer. A listed value stands for every level that equals it: 1 for 1, 1.0 and True.
+not become missing; where the query is missing, a relative range, a difference or a direction keeps it so. `pinned`
+features have their value in every answer, changed or not. `transitions` say where a listed value may go; other values
+are free. `steps` put changed numbers on multiples. `rules` hold on every answer. A listed value stands for every level
+that equals it: 1 for 1, 1.0 and True.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ __all__ = ["Constraints", "has_multiple"]
 import json
 import math
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, TypeGuard
@@ -53,6 +54,7 @@ class Constraints(Stated):
     ranges: feature to limits: (20, 50), `relative(-0.1, 0.25)`, `delta(0, 5)`, or a list of such.
     increase, decrease: features that may change only upwards (downwards); ordinals by their order.
     allowed, forbidden: feature to the values that it may (not) change to; None stands for missing.
+    pinned: feature to the value that it has in every answer; None stands for missing.
     transitions: feature to, for some of its values, the values it may go to from there.
     max_changes: how many features may differ from the query.
     rules: conditions that every answer meets; see `dicoflex.constraints.rules`.
@@ -80,6 +82,7 @@ class Constraints(Stated):
     decrease: Annotated[tuple[Name, ...], _by(reading.features)] = ()
     allowed: Annotated[dict[Name, tuple[Value, ...]], _by(reading.lists)] = {}
     forbidden: Annotated[dict[Name, tuple[Value, ...]], _by(reading.lists)] = {}
+    pinned: Annotated[dict[Name, Value], _by(reading.pins)] = {}
     transitions: Annotated[dict[Name, dict[Value, tuple[Value, ...]]], _by(reading.transitions)] = {}
     max_changes: Annotated[int | None, _by(reading.whole_number)] = None
     rules: Annotated[tuple[str, ...], _by(reading.rules)] = ()
@@ -132,6 +135,18 @@ class Constraints(Stated):
             raise ConstraintError(
                 f"{where} holds none of the allowed values {list(values)}; widen the range or allow others"
             )
+
+    # -- pinning -------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def pin(cls, values: Mapping[Name, Value]) -> Constraints:
+        """Constraints by which every answer has these values: numbers, levels, and None for missing.
+
+        >>> wish = Constraints(max_changes=2).merge(Constraints.pin({"hours": 45, "job": None}))
+        >>> [text for _, _, text in wish.describe()]
+        ['hours must be 45', 'job must be missing', 'at most 2 features may change']
+        """
+        return cls(pinned=values)
 
     # -- reading and writing -------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Value", "cost_text", "either", "moves_text", "percent", "plain", "range_text", "signed"]
+__all__ = ["Value", "cost_text", "either", "moves_text", "percent", "plain", "range_text", "shown", "signed"]
 
 from typing import Any
 
@@ -39,7 +39,7 @@ def either(values: tuple[Value, ...]) -> str:
     >>> either(("own", "rent", None))
     "'own', 'rent' or missing"
     """
-    *first, last = map(_shown, values)
+    *first, last = map(shown, values)
     return f"{', '.join(first)} or {last}" if first else last
 
 
@@ -71,5 +71,10 @@ def cost_text(cost: Any) -> str:
     return plain(cost) if isinstance(cost, float) else f"{plain(cost.weight)} per unit"
 
 
-def _shown(value: Value) -> str:
+def shown(value: Value) -> str:
+    """A value of a feature.
+
+    >>> shown("rent"), shown(None)
+    ("'rent'", 'missing')
+    """
     return "missing" if value is None else repr(value)

@@ -35,6 +35,7 @@ class FitConfig(BaseModel):
 
     coherence: also learn what goes together in the table, so that answers are refined: nothing needless, nothing that
     no row has together, as near as possible; pairs of values that fewer than min_count rows have count as not seen.
+    marginals: also keep how many rows have what, feature by feature, without small counts.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -52,6 +53,7 @@ class FitConfig(BaseModel):
     rounds: int = Field(default=1, ge=0)
     own_draws: int = Field(default=120_000, ge=1)
     coherence: bool = True
+    marginals: bool = True
 
 
 class TrainingConfig(BaseModel):

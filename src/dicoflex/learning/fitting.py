@@ -37,6 +37,7 @@ from dicoflex.runtime.progress import Progress
 from dicoflex.runtime.randomness import seed_of
 from dicoflex.stand_in import BLOCK
 from dicoflex.table.inference import check_frame
+from dicoflex.table.marginals import Marginals
 from dicoflex.table.rarity import round_count
 from dicoflex.table.remembered import new_key, read_key
 from dicoflex.table.schema import Schema
@@ -172,8 +173,15 @@ def _model(task: Task, fitted: Fitted, rows: Rows, names: list[Any]) -> Model:
         exponents=task.config.exponents,
         has_confidence=has_confidence,
         remembered=rows.remembered,
+        marginals=_marginals(task),
         report={"confidence": confidences},
     )
+
+
+def _marginals(task: Task) -> Marginals | None:
+    """How many rows have what, where that may be told; of a sampled table, how many of the sample."""
+    table = task.table
+    return Marginals.of(table.encoding, table.values, table.min_count) if task.config.marginals else None
 
 
 COUNTS = ("rows", "rows_left_out", "rows_used", "pairs", "black_box_rows")

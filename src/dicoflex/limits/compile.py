@@ -92,14 +92,24 @@ def _number(feature: Feature, given: Constraints, own: Floats) -> _Part:
     low, high = _inward(feature, *_directed(feature, given, own, low, high))
     if feature.is_whole:
         low, high = _past(_numbers(given.forbidden.get(feature.name, ())), low, high)
-    closed = np.isnan(own) & tied
+    closed = (np.isnan(own) & tied) | (given.pinned.get(feature.name, 0.0) is None)
+    may_keep = ~outside if given.strict else np.ones(len(own), dtype=bool)
     return _Part(
         low=np.where(closed, np.inf, low),
         high=np.where(closed, -np.inf, high),
         states=(_may_vanish(feature, given) & ~np.isnan(own))[:, None][:, : int(feature.missing)],
-        may_keep=~outside if given.strict else np.ones(len(own), dtype=bool),
+        may_keep=may_keep & _is_pinned(feature, given, own),
         points=_points(feature, given),
     )
+
+
+def _is_pinned(feature: Feature, given: Constraints, own: Floats) -> Bools:
+    """Where the query's own value is the one that the feature is pinned to; everywhere if it is to none."""
+    if feature.name not in given.pinned:
+        return np.ones(len(own), dtype=bool)
+    value = given.pinned[feature.name]
+    same: Bools = np.isnan(own) if value is None else np.isin(own, _as_stored(feature, _numbers([value])))
+    return same
 
 
 def _directed(feature: Feature, given: Constraints, own: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
@@ -116,16 +126,20 @@ def _may_vanish(feature: Feature, given: Constraints) -> bool:
     name = feature.name
     held = name in given.ranges or name in given.steps or name in (*given.increase, *given.decrease)
     listed = name not in given.allowed or None in given.allowed[name]
-    return not held and listed and None not in given.forbidden.get(name, ())
+    pinned = given.pinned.get(name) is not None
+    return not held and listed and not pinned and None not in given.forbidden.get(name, ())
 
 
 def _points(feature: Feature, given: Constraints) -> Floats | None:
-    """Allowed and steps: the only values that a changed number may take, sorted; None where there is no such list."""
+    """Allowed, pinned, steps: the only values that a changed number may take, sorted; None where there is no list."""
     name = feature.name
     points = None
     low, high = float(feature.minimum or 0.0), float(feature.maximum or 0.0)
     if name in given.allowed:
         points = _numbers(given.allowed[name])
+    if given.pinned.get(name) is not None:
+        pin = _numbers([given.pinned[name]])
+        points = pin if points is None else points[np.isin(points, pin)]
     if name in given.steps:
         step = float(given.steps[name])
         points = _multiples(feature, low, high, step) if points is None else points[_is_multiple(points, step)]
@@ -248,18 +262,25 @@ def _levels(feature: Feature, given: Constraints, values: Floats) -> _Part:
         low=np.full(len(own), np.inf),
         high=np.full(len(own), -np.inf),
         states=fine,
-        may_keep=listed[own] if given.strict else np.ones(len(own), dtype=bool),
+        may_keep=(listed if given.strict else _pin(feature, given))[own],
     )
 
 
 def _listed(feature: Feature, given: Constraints) -> Bools:
-    """Allowed and forbidden: which states a changed level may have."""
+    """Allowed, forbidden and pinned: which states a changed level may have."""
     listed = np.ones(feature.n_states, dtype=bool)
     if feature.name in given.allowed:
         listed &= _among(feature, given.allowed[feature.name])
     if feature.name in given.forbidden:
         listed &= ~_among(feature, given.forbidden[feature.name])
-    return listed
+    return listed & _pin(feature, given)
+
+
+def _pin(feature: Feature, given: Constraints) -> Bools:
+    """Which states a level may have in an answer, changed or not: all, or the one that it is pinned to."""
+    if feature.name not in given.pinned:
+        return np.ones(feature.n_states, dtype=bool)
+    return _among(feature, (given.pinned[feature.name],))
 
 
 def _ahead(feature: Feature, given: Constraints, own: Ints) -> Bools:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["reasons_of"]
+__all__ = ["closed_features", "reasons_of"]
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dicoflex.constraints import Constraints
 from dicoflex.constraints.kinds import KINDS
+from dicoflex.constraints.words import shown
 from dicoflex.limits import SLACK
 from dicoflex.limits.clauses import BELOW, EQUAL, LEVELS, LINEAR, MISSING, UNEQUAL
 from dicoflex.table.encoding import Values
@@ -40,6 +41,12 @@ def reasons_of(limits: Limits, query: Values, price: Floats) -> NDArray[np.objec
     return reasons
 
 
+def closed_features(limits: Limits, query: Values, frozen: Bools) -> list[tuple[int, str]]:
+    """The features of the first query that can't change though they are not among the frozen ones, and why."""
+    closed = np.flatnonzero(limits.frozen[0] & ~frozen & limits.may_keep[0])
+    return [(int(j), _why_fixed(limits, query, 0, int(j))) for j in closed]
+
+
 def _cases(limits: Limits, query: Values, price: Floats) -> Iterator[tuple[Bools, Callable[[int], str]]]:
     """What can be wrong: for which queries, and the words for one of them; the most telling first."""
     must = ~limits.may_keep
@@ -50,16 +57,16 @@ def _cases(limits: Limits, query: Values, price: Floats) -> Iterator[tuple[Bools
     yield (
         needed > limits.most_changes,
         lambda i: (
-            f"strict requires {needed[i]} features to change "
-            f"({_names(limits, must[i])}), and max_changes is {limits.most_changes}; raise it, or leave strict out"
+            f"{_binding(limits)} {needed[i]} features to change "
+            f"({_names(limits, must[i])}), and max_changes is {limits.most_changes}; raise it, or {_remedy(limits)}"
         ),
     )
     total = np.where(must, price, 0.0).sum(axis=1)
     yield (
         total > limits.most_cost + SLACK,
         lambda i: (
-            f"what strict requires to change ({_names(limits, must[i])}) costs at least {total[i]:g}, "
-            f"and max_cost is {limits.most_cost:g}; raise it, or leave strict out"
+            f"what {_binding(limits)} to change ({_names(limits, must[i])}) costs at least {total[i]:g}, "
+            f"and max_cost is {limits.most_cost:g}; raise it, or {_remedy(limits)}"
         ),
     )
     yield np.asarray(limits.frozen.all(axis=1)), partial(_why_nothing, limits, query)
@@ -80,13 +87,36 @@ def _names(limits: Limits, mask: Bools) -> str:
     return ", ".join(str(limits.encoding.schema.names[j]) for j in np.flatnonzero(mask))
 
 
+def _binding(limits: Limits) -> str:
+    """What requires features to change that may not stay as they are."""
+    words = ["strict"] * limits.constraints.strict + ["pinned"] * bool(limits.constraints.pinned)
+    return f"{' and '.join(words)} {'require' if len(words) > 1 else 'requires'}"
+
+
+def _remedy(limits: Limits) -> str:
+    return "pin fewer" if limits.constraints.pinned else "leave strict out"
+
+
 def _why_stuck(limits: Limits, query: Values, i: int, *, j: int) -> str:
     name = limits.encoding.schema.names[j]
+    if name in limits.constraints.pinned:
+        value = limits.constraints.pinned[name]
+        return (
+            f"{name} is pinned to {shown(value)}, its value is {_shown(limits, query, i, j)}, and "
+            f"{_why_not_pinned(limits, query, i, j)}; pin it to another value, or loosen the constraints on {name}"
+        )
     return (
         f"{name} is required to change, because strict is set and its value {_shown(limits, query, i, j)} is not one "
         f"that the constraints allow, and {_why_fixed(limits, query, i, j)}; "
         f"leave strict out, or loosen the constraints on {name}"
     )
+
+
+def _why_not_pinned(limits: Limits, query: Values, i: int, j: int) -> str:
+    """Why feature j of query i can't take the value that it is pinned to."""
+    name = limits.encoding.schema.names[j]
+    others = [field for field in HOLDING if field != "pinned" and name in getattr(limits.constraints, field)]
+    return f"{' and '.join(others)} rule that out" if others else _why_fixed(limits, query, i, j)
 
 
 def _why_nothing(limits: Limits, query: Values, i: int) -> str:

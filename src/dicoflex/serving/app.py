@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["create", "from_environment"]
+__all__ = ["HTTP_PROBLEMS", "create", "from_environment"]
 
 import os
 from collections.abc import AsyncIterator

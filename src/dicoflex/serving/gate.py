@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Gate", "problem_response"]
+__all__ = ["SAFE", "Gate", "host_of", "problem_response", "request_name"]
 
 import itertools
 import re
@@ -44,7 +44,7 @@ class Gate:
         started = time.perf_counter()
         headers = Headers(scope=scope)
         told = scope.setdefault("state", {})
-        told["request_id"] = _name(headers.get("x-request-id"))
+        told["request_id"] = request_name(headers.get("x-request-id"))
         told["facts"] = {}
         status = 500
 
@@ -66,7 +66,7 @@ class Gate:
     def _check(self, path: str, headers: Headers, told: dict[str, Any]) -> None:
         """Refuse what is not meant for this server, or comes without a key."""
         names = self.state.settings.host_names
-        if names is not None and _host(headers.get("host", "")) not in names:
+        if names is not None and host_of(headers.get("host", "")) not in names:
             raise Problem("bad-request", "the server is not called by this name; see --host-name")
         if not path.startswith(PUBLIC):
             asked = MODEL.match(path)
@@ -98,12 +98,12 @@ def problem_response(problem: Problem, request_id: str, path: str) -> Response:
     return Response(body, problem.status, headers=problem.headers, media_type=MEDIA_TYPE)
 
 
-def _name(given: str | None) -> str:
+def request_name(given: str | None) -> str:
     """A request's name: its caller's, if that is a fit one, or a new one."""
     return given if given is not None and REQUEST_ID.fullmatch(given) else f"{PROCESS}-{next(NUMBERS)}"
 
 
-def _host(given: str) -> str:
+def host_of(given: str) -> str:
     """A Host header without its port."""
     if given.startswith("["):
         return given[1:].partition("]")[0]

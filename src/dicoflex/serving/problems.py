@@ -50,6 +50,8 @@ PROBLEMS = {
 class Problem(Exception):  # noqa: N818
     """Something is wrong with a request, or with the server at the moment; `code` is a name of `PROBLEMS`.
 
+    more: what else its JSON says.
+
     >>> Problem("unknown-model", "model 'x' is unknown").status
     404
     """
@@ -61,12 +63,14 @@ class Problem(Exception):  # noqa: N818
         *,
         errors: Iterable[tuple[str, str]] = (),
         headers: Mapping[str, str] | None = None,
+        more: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(detail)
         self.code, self.detail = code, detail
         self.status, self.title = PROBLEMS[code]
         self.errors = list(errors)
         self.headers = dict(headers or {})
+        self.more = {name: value for name, value in (more or {}).items() if value is not None}
 
     def body(self, request_id: str, *, adapter: bool = False) -> bytes:
         """The JSON of the problem; nothing that a caller sent makes it long. adapter: with the `error` of /v2."""
@@ -77,6 +81,7 @@ class Problem(Exception):  # noqa: N818
             "detail": _cut(self.detail or self.title, LONGEST_DETAIL),
             "code": self.code,
             "request_id": request_id,
+            **self.more,
         }
         if self.errors:
             found["errors"] = [

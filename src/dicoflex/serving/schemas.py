@@ -117,6 +117,7 @@ def _constraints(model: Model) -> dict[str, Any]:
         "decrease": directed,
         "allowed": _object({str(f.name): {**_some(_levels(f)), "minItems": 1} for f in picked}),
         "forbidden": _object({str(f.name): {**_some(_levels(f), len(_levels(f)) - 1), "minItems": 1} for f in picked}),
+        "pinned": _object({str(f.name): _values(f) for f in features}),
         "transitions": _object({str(f.name): _ways(f) for f in picked}),
         "max_changes": _or_null({"type": "integer", "minimum": 1, "maximum": len(features)}),
         "rules": {"type": "array", "items": {"type": "string", "maxLength": 2000}, "maxItems": MOST_RULES},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["SETTINGS_VARIABLE", "serve"]
+__all__ = ["SETTINGS_VARIABLE", "listen", "serve"]
 
 import os
 import signal
@@ -30,7 +30,7 @@ def serve(settings: Settings) -> None:
     # One thread each for numba and matrix products: processes are what uses the cores.
     os.environ.setdefault("NUMBA_NUM_THREADS", "1")
     os.environ[SETTINGS_VARIABLE] = settings.model_dump_json()
-    listening = _listen(settings)
+    listening = listen(settings.host, settings.port)
     config = uvicorn.Config(
         FACTORY,
         factory=True,
@@ -56,14 +56,15 @@ def serve(settings: Settings) -> None:
         Multiprocess(config, sockets=[listening]).run()
 
 
-def _listen(settings: Settings) -> socket.socket:
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens; an address that can't be had is a `SettingError`."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     found = socket.socket(family, socket.SOCK_STREAM)
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        found.bind((settings.host, settings.port))
+        found.bind((host, port))
     except OSError as error:
-        raise SettingError(f"can't listen on {settings.host}, port {settings.port}: {error.strerror}") from None
+        raise SettingError(f"can't listen on {host}, port {port}: {error.strerror}") from None
     found.listen(BACKLOG)
     found.set_inheritable(True)
     return found

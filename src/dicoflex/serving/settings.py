@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Settings"]
+__all__ = ["LOOPBACK", "Settings"]
 
 from pathlib import Path
 

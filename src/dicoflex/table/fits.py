@@ -80,12 +80,14 @@ def _check_range(feature: Feature, limits: Range, step: float | None) -> None:
 
 
 def check_values(feature: Feature, constraints: Constraints) -> None:
-    """Refuse allowed, forbidden and transitions with values that the feature does not have."""
+    """Refuse allowed, forbidden, pinned and transitions with values that the feature does not have."""
     allowed, forbidden = (constraints.allowed.get(feature.name, ()), constraints.forbidden.get(feature.name, ()))
     for value in allowed:
         _check_value(feature, value, "allowed")
     for value in forbidden:
         _check_value(feature, value, "forbidden")
+    if feature.name in constraints.pinned:
+        _check_value(feature, constraints.pinned[feature.name], "pinned")
     states = [*feature.levels, *([None] if feature.missing else [])]
     if forbidden and not feature.is_number and set(states) <= set(forbidden):
         raise ConstraintError(

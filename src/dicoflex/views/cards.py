@@ -14,7 +14,9 @@ __all__ = [
     "cards",
     "differences",
     "labels",
+    "pair_of",
     "rows",
+    "step_of",
 ]
 
 from collections.abc import Sequence
@@ -268,12 +270,12 @@ def _trust(info: pd.DataFrame) -> list[Trust]:
 
 
 def _change(before: Any, after: Any, feature: Feature) -> Change:
-    old, new = _pair(before, after, feature)
-    direction, size = _step(before, after, feature)
+    old, new = pair_of(before, after, feature)
+    direction, size = step_of(before, after, feature)
     return Change(before=old, after=new, direction=direction, size=size)
 
 
-def _step(before: Any, after: Any, feature: Feature) -> tuple[str, float]:
+def step_of(before: Any, after: Any, feature: Feature) -> tuple[str, float]:
     """Which way the value moved, and how far on a scale where 1 is the whole range."""
     if pd.isna(before) or pd.isna(after):
         return "other", 1.0
@@ -287,7 +289,7 @@ def _step(before: Any, after: Any, feature: Feature) -> tuple[str, float]:
     return ("up" if step > 0 else "down"), min(1.0, abs(step) / reach) if reach else 1.0
 
 
-def _pair(before: Any, after: Any, feature: Feature) -> tuple[str, str]:
+def pair_of(before: Any, after: Any, feature: Feature) -> tuple[str, str]:
     """Two values as text, with as many digits as it takes to tell them apart."""
     texts = ("", "")
     for digits in (FIRST_DIGITS, 6, 9, 17):

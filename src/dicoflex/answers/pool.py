@@ -1,0 +1,68 @@
+"""All that was found for one query, and what of it is answered with: for pages that show how many there are."""
+
+from __future__ import annotations
+
+__all__ = ["Plans", "Pool", "pool"]
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dicoflex.answers.candidates import candidates, coherence_of
+from dicoflex.answers.explain import chosen_draws, some_draws, terms_of
+from dicoflex.answers.query import Query
+from dicoflex.answers.refined import chosen_of
+from dicoflex.answers.ways import ways_of
+from dicoflex.model import Model
+from dicoflex.runtime.columns import Columns
+from dicoflex.table.encoding import Values
+from dicoflex.values import differ
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Plans(Columns):
+    """Answers, best first: values, a key each, what the stand-in says, how usual each is (NaN: unknown), its way."""
+
+    values: Values
+    key: NDArray[np.uint64]
+    probability: Floats
+    rarity: Floats
+    way: Ints
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Distinct rows that would do for one query, and the plans chosen from them: those that `explain` answers with.
+
+    reached: where values have landed: the rows, and those that they were before they were brought near.
+    """
+
+    values: Values
+    probability: Floats
+    reached: Values
+    plans: Plans
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+def pool(model: Model, query: Query) -> Pool:
+    """The pool of a query of one row, which must be answerable."""
+    terms, which = terms_of(model, query, filtered=True), np.zeros(1, dtype=np.int64)
+    own = query.context.query[0]
+    if not query.request.refine or model.coherence is None:
+        draws = some_draws(model, query, which, terms)
+        taken = draws.take(chosen_draws(model, query, draws))
+        way = ways_of(differ(taken.values, own)) if len(taken) else which[:0]
+        unknown = np.full(len(taken), np.nan)
+        plans = Plans(taken.values, taken.key, taken.probability, unknown, way)
+        return Pool(draws.values, draws.probability, draws.values, plans)
+    found = candidates(model, query, which, terms)
+    chosen, way = chosen_of(model, query, found)
+    rarity = coherence_of(model).density.rarity(chosen.row_density, query.context.target[chosen.query])
+    plans = Plans(chosen.values, chosen.key, chosen.probability, rarity, way)
+    return Pool(found.values, found.probability, np.concatenate([found.values, found.drawn]), plans)

@@ -1,0 +1,100 @@
+"""The command that opens the explorer."""
+
+from __future__ import annotations
+
+__all__ = ["COMMANDS"]
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dicoflex.cli.messages import note
+from dicoflex.cli.options import Drop, spread
+from dicoflex.errors import SettingError
+
+if TYPE_CHECKING:
+    from dicoflex.explorer import Explorer
+
+
+@dataclass(frozen=True)
+class DoorFlags:
+    """Where the page is found, and who may open it."""
+
+    port: Annotated[int, typer.Option(help="Port; 0 takes a free one.")] = 0
+    host: Annotated[str, typer.Option(help="Address to listen on; another than this machine's needs --token.")] = (
+        "127.0.0.1"
+    )
+    token: Annotated[str | None, typer.Option(help="Word that messages must bring along.", show_default=False)] = None
+    open_page: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False
+
+
+@spread(flags=DoorFlags)
+def explore(
+    model: Annotated[
+        Path | None, typer.Argument(help="Model file.", show_default="a small one of the German table that ships")
+    ] = None,
+    people: Annotated[
+        Path | None, typer.Argument(help="Table of people: .csv, .csv.gz or .parquet.", show_default=False)
+    ] = None,
+    row_id: Annotated[
+        str | None, typer.Option("--id", help="Column that names the people; no feature.", show_default=False)
+    ] = None,
+    drop: Drop = [],  # noqa: B006
+    target: Annotated[str | None, typer.Option(help="The result that people hope for.", show_default=False)] = None,
+    texts: Annotated[
+        Path | None, typer.Option(help="JSON file of labels and words; see docs/explorer.md.", show_default=False)
+    ] = None,
+    *,
+    flags: Any,
+) -> None:
+    """Open a page on which plans change while limits are dragged; see docs/explorer.md."""
+    from dicoflex.runtime.extras import extra
+
+    with extra("serve", to="open the explorer"):
+        from dicoflex.serving.exploring import Door, open_door
+
+    door = Door(host=flags.host, port=flags.port, token=flags.token)
+    options: dict[str, Any] = {"texts": texts, "target": target}
+    explorer = _example(**options) if model is None else _of_files(model, people, row_id, drop, **options)
+    open_door(explorer, door, opened=_open if flags.open_page else _say)
+
+
+def _say(url: str) -> None:
+    print(url, flush=True)
+
+
+def _open(url: str) -> None:
+    import webbrowser
+
+    _say(url)
+    webbrowser.open(url)
+
+
+def _of_files(
+    model: Path, people: Path | None, row_id: str | None, drop: list[str], *, texts: Path | None, target: str | None
+) -> Explorer:
+    from dicoflex.cli.tables import query_rows
+    from dicoflex.explorer import Explorer, Texts
+    from dicoflex.model import Model
+
+    if people is None:
+        raise SettingError("there is a model and nobody to explore; give a table of people after it")
+    named = None if texts is None else Texts.load(texts)
+    found = Model.load(model)
+    rows = query_rows(people, found.schema, label=found.report.get("label"), row_id=row_id, drop=drop)
+    return Explorer(found, rows, texts=named, name=model.stem, target=target)
+
+
+def _example(*, texts: Path | None, target: str | None) -> Explorer:
+    from dicoflex.cli.example import german
+    from dicoflex.explorer import Explorer, Texts
+
+    named = None if texts is None else Texts.load(texts)
+    note("no model is given: learning a small one of the German credit table that ships, in some seconds")
+    model, people, own = german()
+    return Explorer(model, people, texts=named or own, target=target)
+
+
+COMMANDS = (explore,)

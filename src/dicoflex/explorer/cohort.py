@@ -1,0 +1,107 @@
+"""One set of limits over many people: who has a way, by group, told while it is worked out."""
+
+from __future__ import annotations
+
+__all__ = ["ManyPeople"]
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dicoflex.answers.explain import explain
+from dicoflex.answers.query import Query
+from dicoflex.constraints import Constraints
+from dicoflex.errors import ConstraintError
+from dicoflex.explorer.groups import Groups, groups_of
+from dicoflex.explorer.limits import wish_of
+from dicoflex.explorer.messages import Cohort
+from dicoflex.explorer.people import People
+from dicoflex.explorer.question import label_of, request_of
+from dicoflex.explorer.texts import Names
+from dicoflex.model import Model
+from dicoflex.request import Request
+
+Ints = NDArray[np.int64]
+Ways = dict[int, str | None]
+"""For the places of people, why there is no way; None where there is one."""
+MOST_PEOPLE = 1000
+CHUNK = 40
+
+
+class ManyPeople:
+    """Asks for many people at once."""
+
+    def __init__(self, model: Model, people: People, names: Names, wanted: int) -> None:
+        self.model, self.people, self.names, self.wanted = model, people, names, wanted
+
+    def lines(self, asked: Cohort) -> Iterator[dict[str, Any]]:
+        """What is known after each part of the people; the last line says that it is the last.
+
+        Only who lacks the result is counted; `already` says how many have it.
+        """
+        target = self.wanted if asked.target is None else label_of(asked.target, self.model, np.zeros(0))
+        places = self._places(asked)
+        lacking = places[self.people.result[places] != target]
+        groups = groups_of(asked.groups, self.people, lacking)
+        ways: Ways = {}
+        for low in range(0, max(1, len(lacking)), CHUNK):
+            chunk = lacking[low : low + CHUNK]
+            ways |= self._ways(asked, target, chunk) if len(chunk) else {}
+            told = self._told(ways, groups)
+            yield {
+                "done": len(ways),
+                "total": len(lacking),
+                "already": len(places) - len(lacking),
+                **told,
+                "end": low + CHUNK >= len(lacking),
+            }
+
+    def _places(self, asked: Cohort) -> Ints:
+        if asked.people is None:
+            return np.arange(min(len(self.people), MOST_PEOPLE))
+        return np.array([self.people.place(name) for name in dict.fromkeys(asked.people)], dtype=np.int64)
+
+    def _ways(self, asked: Cohort, target: int, chunk: Ints) -> Ways:
+        if not asked.refused:
+            return self._asked(chunk, request_of(asked, self.model.labels[target], self._wish(asked, int(chunk[0]))))
+        # What a refusal demands depends on the row.
+        found: Ways = {}
+        for i in chunk.tolist():
+            own = request_of(asked, self.model.labels[target], self._wish(asked, i))
+            found |= self._asked(np.array([i]), own)
+        return found
+
+    def _wish(self, asked: Cohort, i: int) -> Constraints:
+        return wish_of(asked, self.people.values[i], self.names, self.people.cells).constraints
+
+    def _asked(self, chunk: Ints, request: Request) -> Ways:
+        rows = self.people.frame.iloc[chunk]
+        try:
+            found = explain(self.model, rows, request.model_copy(update={"n": 1}))
+        except ConstraintError:
+            query = Query.make(self.model, rows, request)
+            if query.limits is None or query.feasible.any():
+                raise
+            return dict(zip(chunk.tolist(), map(str, query.limits.reasons), strict=True))
+        return {int(i): found.reasons[k][2] if k in found.reasons else None for k, i in enumerate(chunk)}
+
+    def _told(self, ways: Ways, groups: Groups) -> dict[str, Any]:
+        with_way = {i for i, why in ways.items() if why is None}
+        return {
+            "with_way": len(with_way),
+            "groups": [
+                {
+                    "group": text,
+                    "people": sum(i in ways for i in own.tolist()),
+                    "with_way": sum(i in with_way for i in own.tolist()),
+                }
+                for text, own in groups
+            ],
+            "without": [
+                {"id": self.people.ids[i], "label": self.people.label(i), "reason": why}
+                for i, why in ways.items()
+                if why is not None
+            ],
+        }

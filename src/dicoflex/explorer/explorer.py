@@ -1,0 +1,161 @@
+"""The explorer of one model and some people: a message in, a plain dict out; nothing is kept between messages."""
+
+from __future__ import annotations
+
+__all__ = ["STREAMED", "Explorer"]
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dicoflex.errors import SettingError, named
+from dicoflex.explorer.asking import Asker
+from dicoflex.explorer.cohort import ManyPeople
+from dicoflex.explorer.facts import facts_of
+from dicoflex.explorer.limits import wish_of
+from dicoflex.explorer.messages import Asking, Cohort, Looking, Naming, RefusedError, Scoring, read
+from dicoflex.explorer.people import People
+from dicoflex.explorer.question import Question, label_of, request_of
+from dicoflex.explorer.strips import strips_of
+from dicoflex.explorer.texts import Names, Texts
+from dicoflex.model import Model
+from dicoflex.table.cells import Cells
+from dicoflex.views.words import percent
+
+STREAMED = ("cohort",)
+WARMING: tuple[dict[str, Any], ...] = ({}, {"max_changes": 2})
+
+
+class Explorer:
+    """Answers what a page asks about a model and the people in a table.
+
+    people: rows with the model's columns; their index names them. texts: what things are called. name: the model's.
+
+    >>> from dicoflex.model import Model
+    >>> from dicoflex.warming import EXAMPLES, rows_like
+    >>> model = Model.load(EXAMPLES[2])
+    >>> explorer = Explorer(model, rows_like(model.schema, 5))
+    >>> explorer.answer("people", {"most": 2})["total"]
+    5
+    >>> answer = explorer.answer("ask", {"person": "0", "target": "yes", "n": 2, "seed": 0})
+    >>> answer["status"], len(answer["plans"])
+    ('found', 2)
+    """
+
+    def __init__(
+        self, model: Model, people: pd.DataFrame, *, texts: Texts | None = None, name: str = "", target: Any = None
+    ) -> None:
+        self.model, self.name = model, name
+        self.names = Names(model.schema, model.labels, texts or Texts())
+        self.people = People(model, people, self.names)
+        self.cells = Cells(model.schema)
+        self.asker = Asker(model, self.names, self.cells)
+        self.wanted = self._wanted(target)
+        self.cohort = ManyPeople(model, self.people, self.names, self.wanted)
+        self._answers: dict[str, Callable[[Any], dict[str, Any]]] = {
+            "model": self._model,
+            "people": self._people,
+            "person": self._person,
+            "ask": self._ask,
+            "score": self._score,
+            "cohort": self._cohort,
+        }
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of messages that are answered."""
+        return tuple(self._answers)
+
+    def answer(self, kind: str, body: Any) -> dict[str, Any]:
+        """The answer to one message; what does not fit is a `UserError` that says how to mend it."""
+        if kind not in self._answers:
+            raise RefusedError(named("message", kind, self._answers))
+        return self._answers[kind](body)
+
+    def stream(self, kind: str, body: Any) -> Iterator[dict[str, Any]]:
+        """The answer to a message in parts, each with all that is known so far; one of `STREAMED` has several."""
+        if kind == "cohort":
+            return self.cohort.lines(read(Cohort, body))
+        return iter([self.answer(kind, body)])
+
+    def _cohort(self, body: Any) -> dict[str, Any]:
+        *_, last = self.stream("cohort", body)
+        return last
+
+    def warm(self) -> None:
+        """Ask as a page would, so that no first question waits for anything to be made."""
+        for constraints in WARMING:
+            for i in range(min(2, len(self.people))):
+                body = {"person": self.people.ids[i], "constraints": constraints, "target": self._other(i)}
+                self.answer("ask", body)
+                self.answer("score", {"values": self.people.told(i)["values"], "target": body["target"]})
+
+    def _other(self, i: int) -> Any:
+        return self.model.labels[(int(self.people.result[i]) + 1) % len(self.model.labels)]
+
+    # -- messages -----------------------------------------------------------------------------------------------
+
+    def _model(self, body: Any) -> dict[str, Any]:
+        if body:
+            raise RefusedError("a message of kind 'model' has no parts; send {}")
+        return facts_of(self.model, self.names, name=self.name, people=len(self.people), wanted=self.wanted)
+
+    def _people(self, body: Any) -> dict[str, Any]:
+        asked = read(Looking, body)
+        wanted = self.wanted if asked.target is None else label_of(asked.target, self.model, np.zeros(0))
+        return self.people.listed(asked, wanted)
+
+    def _person(self, body: Any) -> dict[str, Any]:
+        return self.people.told(self.people.place(read(Naming, body).person))
+
+    def _ask(self, body: Any) -> dict[str, Any]:
+        asked = read(Asking, body)
+        return {"seq": asked.seq, **self.asker.answer(self.question(asked))}
+
+    def _score(self, body: Any) -> dict[str, Any]:
+        asked = read(Scoring, body)
+        own = self.cells.encoded(self.cells.by_name(asked.values, self.names.keys))
+        now = self.model.stand_in.probabilities(own[None])[0]
+        target = label_of(asked.target, self.model, now)
+        which = [j for j, key in enumerate(self.names.keys) if asked.features is None or key in asked.features]
+        chance = float(now[target])
+        return {
+            "seq": asked.seq,
+            "result": self.model.labels[int(now.argmax())],
+            "result_text": self.names.classes[int(now.argmax())],
+            "probability": round(chance, 6),
+            "percent": percent(chance),
+            "strips": strips_of(self.model, own, target, which, self.names, self.cells) if asked.strips else {},
+        }
+
+    # -- what a message means -----------------------------------------------------------------------------------
+
+    def question(self, asked: Asking) -> Question:
+        """The question that an asking is."""
+        if asked.person is not None:
+            i = self.people.place(asked.person)
+            own, now = self.people.values[i : i + 1], self.people.probabilities[i]
+        else:
+            cells = self.cells.by_name(asked.values or {}, self.names.keys)
+            own = self.cells.encoded(cells)[None]
+            now = self.model.stand_in.probabilities(own)[0]
+        target = label_of(asked.target, self.model, now)
+        wish = wish_of(asked, own[0], self.names, self.cells)
+        request = request_of(asked, self.model.labels[target], wish.constraints)
+        plain = self.cells.plain(own[0])
+        return Question(
+            self.model, own, plain, asked.person, now=now, target=target, request=request, limits=wish.limits
+        )
+
+    def _wanted(self, target: Any) -> int:
+        """The result that people hope for: as told, or else the one that fewer of them have."""
+        told = target if target is not None else self.names.texts.wanted
+        if told is None:
+            counts = np.bincount(self.people.result, minlength=len(self.model.labels))
+            return int(np.argmin(counts))
+        for i, label in enumerate(self.model.labels):
+            if str(label) == str(told):
+                return i
+        raise SettingError(named("target", told, self.model.labels))
