@@ -27,4 +27,4 @@ await build({
   banner: { js: banner },
 });
 await build({ absWorkingDir: here, entryPoints: { explorer: "src/page.css" }, outdir: out, bundle: true, minify: true });
-await copyFile(join(here, "src/index.html"), join(out, "index.html"));
+for (const name of ["index.html", "explorer.svg"]) await copyFile(join(here, "src", name), join(out, name));

@@ -39,6 +39,8 @@ function Words() {
     <div class="row"><button type="button" class="quiet" onClick=${copy}>${copied === plan.key ? t("copied") : t("copy")}</button><button type="button" class="quiet" onClick=${() => openReceipt([plan])}>${t("receipt")}</button></div></section>`;
 }
 
+const Lead = () => model.value.lead && html`<p class="lead">${model.value.lead}</p>`;
+
 function Trust() {
   const { agreement } = model.value;
   return html`<footer class="foot"><p>${t("foot.causes")}</p>${agreement !== null && agreement !== undefined && html`<p>${t("foot.agreement", { percent: Math.floor(agreement * 1000) / 10 })}</p>`}</footer>`;
@@ -46,7 +48,7 @@ function Trust() {
 
 function Asked() {
   const already = answer.value?.status === "already";
-  return html`<${Head} /><${Wishes} /><${Status} />
+  return html`<${Lead} /><${Head} />${!narrow.value && html`<${Wishes} />`}<${Status} />
     ${!already && html`<${Words} />${narrow.value ? html`<${Cards} />` : html`<${Table} />`}`}
     ${!dialog.value && html`<div class="only-print"><${Paper} plans=${plans.value.filter((plan) => !plan.stale)} /></div>`}<${Drawers} />`;
 }
@@ -54,5 +56,5 @@ function Asked() {
 export function App() {
   if (!model.value) return html`<main class="loading"><p class="late">${t("loading")}</p><div class="skeleton late" aria-hidden="true">${Array.from({ length: 8 }, () => html`<span></span>`)}</div></main>`;
   const nobody = wish.value.person === null && !wish.value.own;
-  return html`<div class="page" lang=${language.value}><${Bar} /><${Banner} /><main>${nobody ? html`<${Nobody} /><${Drawers} />` : html`<${Asked} />`}</main><${Trust} /><${Live} /><${Dialogs} /></div>`;
+  return html`<div class="page" lang=${language.value}><${Bar} /><${Banner} /><main>${nobody ? html`<${Lead} /><${Nobody} /><${Drawers} />` : html`<${Asked} />`}</main><${Trust} /><${Live} /><${Dialogs} /></div>`;
 }

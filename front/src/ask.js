@@ -19,9 +19,20 @@ export class NoAnswer extends Error {}
 
 // -- the transport, which can be exchanged --------------------------------------------------------------------
 
+const TOKEN = "dicoflex.token";
+
+/** The word that a server on another machine asks for comes in the link, and does not stay there. */
+function token() {
+  const found = /(?:^#|&)token=([^&]*)/.exec(location.hash);
+  if (found) {
+    sessionStorage.setItem(TOKEN, decodeURIComponent(found[1]));
+    history.replaceState(history.state, "", location.hash.replace(found[0], found[0][0] === "#" ? "#" : "") || "#");
+  }
+  return sessionStorage.getItem(TOKEN);
+}
 const headers = () => {
-  const token = new URLSearchParams(location.search).get("token");
-  return { "Content-Type": "application/json", ...(token ? { Authorization: `Bearer ${token}` } : {}) };
+  const word = token();
+  return { "Content-Type": "application/json", ...(word ? { Authorization: `Bearer ${word}` } : {}) };
 };
 
 async function post(kind, body, ended) {
@@ -85,9 +96,9 @@ let pause = null;
 const newest = new Map();
 
 /** Ask as soon as the line is free, instead of what waits under the same kind; `then(answer, body)`, `refused(error)`. */
-export function ask(kind, body, then, refused) {
+export function ask(kind, body, then, { refused, unnumbered = false } = {}) {
   newest.delete(kind);
-  newest.set(kind, { body, then, refused });
+  newest.set(kind, { body, then, refused, unnumbered });
   if (!pause) next();
 }
 
@@ -106,10 +117,10 @@ async function next() {
   const timers = [setTimeout(() => (waiting.value = "bar"), BAR_AFTER), setTimeout(() => (waiting.value = "slow"), WORDS_AFTER)];
   const sent = ++seq;
   try {
-    const answer = await once(kind, { ...job.body, seq: sent });
+    const answer = await once(kind, job.unnumbered ? job.body : { ...job.body, seq: sent });
     failures = 0;
     line.value = { state: "ok", error: null };
-    if (answer.seq === undefined || answer.seq === sent) job.then(answer, job.body);
+    if (job.unnumbered || answer.seq === sent) job.then(answer, job.body);
   } catch (error) {
     failed(kind, job, error);
   }

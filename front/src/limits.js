@@ -39,7 +39,7 @@ export function askingOf(wish, model) {
   return {
     person: wish.own ? null : wish.person,
     values: wish.own,
-    target: wish.want,
+    target: wish.want ?? model.wanted ?? null,
     n: wish.n,
     p: wish.p,
     confidence: wish.sure,

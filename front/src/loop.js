@@ -101,13 +101,13 @@ export function run() {
     const text = question.value;
     untracked(() => {
       leaving?.abort();
-      if (text) ask("ask", JSON.parse(text), answered, refused);
+      if (text) ask("ask", JSON.parse(text), answered, { refused });
       else forget();
     });
   });
   effect(() => {
     const text = scoring.value;
-    if (text) untracked(() => ask("score", JSON.parse(text), (found) => (score.value = found), refused));
+    if (text) untracked(() => ask("score", JSON.parse(text), (found) => (score.value = found), { refused }));
   });
   effect(() => {
     calm.value;

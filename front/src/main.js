@@ -42,7 +42,7 @@ async function start() {
   announce();
   listen();
   effect(() => (document.title = t("title", { name: model.value.name })));
-  if (wish.value.person === null && !wish.value.own) document.getElementById("picker")?.focus();
+  if (wish.value.person === null && !wish.value.own) requestAnimationFrame(() => document.getElementById("picker")?.focus());
 }
 
 start();

@@ -19,7 +19,7 @@ export const go = (id) => change({ person: id, own: null, hand: {}, pin: {}, not
 
 /** The people that a search finds. */
 export function find(search = "", order = people.value.order ?? "file") {
-  ask("people", { search, offset: 0, most: MOST, order }, (found) => (people.value = { ...found, search, order }));
+  ask("people", { search, offset: 0, most: MOST, order }, (found) => (people.value = { ...found, search, order }), { unnumbered: true });
 }
 
 /** The one before or after in the file. */

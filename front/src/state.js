@@ -65,6 +65,5 @@ export function resultText(label) {
 /** The result that is asked for: the one said, or the other of two. */
 export function wanted() {
   const { classes } = model.value;
-  const now = answer.value?.now.result ?? person.value?.result;
-  return wish.value.want ?? answer.value?.target ?? classes.find((label) => label !== now) ?? classes.at(-1);
+  return wish.value.want ?? answer.value?.target ?? model.value.wanted ?? classes.at(-1);
 }

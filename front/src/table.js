@@ -64,6 +64,8 @@ export function Now({ feature }) {
 export function Problem({ feature }) {
   const blamed = answer.value?.status === "impossible" && answer.value.shortfall?.feature === feature.name;
   if (refusal.value?.feature === feature.name) return html`<p class="problem" role="alert">${refusal.value.text}</p>`;
+  const closed = answer.value?.closed?.find((one) => one.feature === feature.name);
+  if (closed && !blamed) return html`<p class="problem">${closed.sentence}</p>`;
   return blamed && html`<p class="problem">${answer.value.shortfall.reason}</p>`;
 }
 

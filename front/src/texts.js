@@ -45,6 +45,8 @@ const filling = (args, name) => {
   return typeof value === "number" ? number(value) : value;
 };
 
+export const has = (key) => key in en;
+
 /** A text with its places filled; two forms with a bar between are for one and for more, by `n`. */
 export function t(key, args = {}) {
   return template(key, args.n).replace(/\{(\w+)\}/g, (_, name) => filling(args, name) ?? "");

@@ -75,7 +75,7 @@ function Steps() {
   const drop = (gone) => change({ step: Object.fromEntries(Object.entries(step).filter(([key]) => key !== gone)) });
   const textOf = (one) => numbers.find((feature) => feature.name === one)?.text ?? one;
   return html`<div><h3>${t("steps.only")}</h3>
-    <ul class="chips">${Object.entries(step).map(([one, by]) => html`<${Chip} key=${one} text=${t("limit.steps", { feature: textOf(one), step: by })} label=${t("steps.drop", { feature: textOf(one) })} onDrop=${() => drop(one)} />`)}</ul>
+    <ul class="chips">${Object.entries(step).map(([one, by]) => html`<${Chip} key=${one} text=${t("limit.step", { feature: textOf(one), step: by })} label=${t("steps.drop", { feature: textOf(one) })} onDrop=${() => drop(one)} />`)}</ul>
     <span class="adder"><select aria-label=${t("steps.feature")} value=${name} onChange=${(event) => setName(event.target.value)}>${numbers.map((feature) => html`<option value=${feature.name}>${feature.text}</option>`)}</select>
     <${Adder} name="step" label=${t("steps.by")} hint="100" onAdd=${(text) => Number(text) > 0 && change({ step: { ...step, [name]: Number(text) } })} /></span></div>`;
 }
