@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 
+    from dicoflex.answers.loosening import Loosening
+
 MAX_SHOWN = 10
 ASKED_NOTHING = Request()
 TEXT_WIDTH = 110
@@ -175,6 +177,20 @@ class Counterfactuals:
         found = verify(before, self.frame, self.positions, self.request.constraints, self.schema, others=lines)
         found.attrs["compared_with"] = KEPT_ROWS if rows is None else GIVEN_ROWS
         return found
+
+    def loosen(self, row: Any = None, *, position: int | None = None) -> list[Loosening]:
+        """Which single constraint, loosened how far, would give a query more answers; those that help most come first.
+
+        Each entry has `kind`, `feature`, `before`, `after`, `found`, a `sentence`, and the loosened `constraints` to
+        ask with; constraints of the schema are left as they are. What is told has been tried, under the same seed.
+
+        row: the query's index label, by default the first query; position: its place, where labels repeat.
+        """
+        from dicoflex.answers.relaxing import loosenings
+
+        if self.origin is None:
+            raise QueryError("a result that was made by hand has no model to ask again; explain the rows")
+        return loosenings(self.origin, self.request, self._place(row, position))
 
     @property
     def is_refined(self) -> bool:

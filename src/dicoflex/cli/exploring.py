@@ -27,6 +27,7 @@ class DoorFlags:
         "127.0.0.1"
     )
     token: Annotated[str | None, typer.Option(help="Word that messages must bring along.", show_default=False)] = None
+    key: Annotated[Path | None, typer.Option(help="Private key to sign receipts with.", show_default=False)] = None
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False
 
 
@@ -56,7 +57,7 @@ def explore(
         from dicoflex.serving.exploring import Door, open_door
 
     door = Door(host=flags.host, port=flags.port, token=flags.token)
-    options: dict[str, Any] = {"texts": texts, "target": target}
+    options: dict[str, Any] = {"texts": texts, "target": target, "key": flags.key}
     explorer = _example(**options) if model is None else _of_files(model, people, row_id, drop, **options)
     open_door(explorer, door, opened=_open if flags.open_page else _say)
 
@@ -73,7 +74,7 @@ def _open(url: str) -> None:
 
 
 def _of_files(
-    model: Path, people: Path | None, row_id: str | None, drop: list[str], *, texts: Path | None, target: str | None
+    model: Path, people: Path | None, row_id: str | None, drop: list[str], *, texts: Path | None, **options: Any
 ) -> Explorer:
     from dicoflex.cli.tables import query_rows
     from dicoflex.explorer import Explorer, Texts
@@ -84,17 +85,17 @@ def _of_files(
     named = None if texts is None else Texts.load(texts)
     found = Model.load(model)
     rows = query_rows(people, found.schema, label=found.report.get("label"), row_id=row_id, drop=drop)
-    return Explorer(found, rows, texts=named, name=model.stem, target=target)
+    return Explorer(found, rows, texts=named, name=model.stem, **options)
 
 
-def _example(*, texts: Path | None, target: str | None) -> Explorer:
+def _example(*, texts: Path | None, **options: Any) -> Explorer:
     from dicoflex.cli.example import german
     from dicoflex.explorer import Explorer, Texts
 
     named = None if texts is None else Texts.load(texts)
     note("no model is given: learning a small one of the German credit table that ships, in some seconds")
     model, people, own = german()
-    return Explorer(model, people, texts=named or own, target=target)
+    return Explorer(model, people, texts=named or own, **options)
 
 
 COMMANDS = (explore,)

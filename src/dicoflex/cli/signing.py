@@ -10,8 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
-from dicoflex.cli.messages import note
-from dicoflex.errors import SignatureError
+from dicoflex.cli.messages import counted, note
+from dicoflex.errors import SettingError, SignatureError
 from dicoflex.runtime import strict_json
 from dicoflex.runtime.regular_files import read_bytes
 from dicoflex.runtime.whole_files import write_text
@@ -48,14 +48,26 @@ def sign(
 
 def verify(
     file: Signed,
-    trust: Annotated[Path, typer.Option(help="Public key of whom you trust.", show_default=False)],
+    trust: Annotated[Path | None, typer.Option(help="Public key of whom you trust.", show_default=False)] = None,
+    model: Annotated[
+        Path | None, typer.Option(help="Model file to ask a receipt's question again.", show_default=False)
+    ] = None,
 ) -> None:
-    """Check that a model file or a record was signed by whom you trust, and not altered since; else exit code 3."""
+    """Check a signature by whom you trust, or a receipt by asking its model again; exit code 3 if it does not hold."""
     from dicoflex.signatures import check_record, verify_file
 
+    if trust is None and model is None:
+        raise SettingError("there is nothing to check by; give --trust and a public key, or --model for a receipt")
     is_record = file.suffix == ".json"
-    name = check_record(_record(file), trust=trust, name=str(file)) if is_record else verify_file(file, trust=trust)
-    print(f"{file}: signed with the key {name}, not altered since")
+    if trust is not None:
+        name = check_record(_record(file), trust=trust, name=str(file)) if is_record else verify_file(file, trust=trust)
+        print(f"{file}: signed with the key {name}, not altered since")
+    if model is not None:
+        from dicoflex.explorer.receipt import check_receipt
+        from dicoflex.model import Model
+
+        count = check_receipt(_record(file), Model.load(model))
+        print(f"{file}: the model gives {counted(count, 'plan')} again, bit for bit")
 
 
 COMMANDS = (keygen, sign, verify)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["STREAMED", "Explorer"]
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,12 +16,17 @@ from dicoflex.explorer.asking import Asker
 from dicoflex.explorer.cohort import ManyPeople
 from dicoflex.explorer.facts import facts_of
 from dicoflex.explorer.limits import wish_of
-from dicoflex.explorer.messages import Asking, Cohort, Looking, Naming, RefusedError, Scoring, read
+from dicoflex.explorer.loosening import Loosener
+from dicoflex.explorer.messages import Asking, Cohort, Looking, Naming, RefusedError, Scoring, Settling, read
 from dicoflex.explorer.people import People
 from dicoflex.explorer.question import Question, label_of, request_of
+from dicoflex.explorer.receipt import Receipts
+from dicoflex.explorer.receipt_page import to_page
+from dicoflex.explorer.settling import Settler
 from dicoflex.explorer.strips import strips_of
 from dicoflex.explorer.texts import Names, Texts
 from dicoflex.model import Model
+from dicoflex.signatures import Key, sign_record
 from dicoflex.table.cells import Cells
 from dicoflex.views.words import percent
 
@@ -32,6 +38,7 @@ class Explorer:
     """Answers what a page asks about a model and the people in a table.
 
     people: rows with the model's columns; their index names them. texts: what things are called. name: the model's.
+    target: the label that people hope for. key: a private key to sign receipts with.
 
     >>> from dicoflex.model import Model
     >>> from dicoflex.warming import EXAMPLES, rows_like
@@ -45,22 +52,37 @@ class Explorer:
     """
 
     def __init__(
-        self, model: Model, people: pd.DataFrame, *, texts: Texts | None = None, name: str = "", target: Any = None
+        self,
+        model: Model,
+        people: pd.DataFrame,
+        *,
+        texts: Texts | None = None,
+        name: str = "",
+        target: Any = None,
+        key: Key | None = None,
     ) -> None:
-        self.model, self.name = model, name
+        self.model, self.name, self.key = model, name, key
+        if key is not None:
+            sign_record({}, key=key)  # a key that can't sign is told of before anybody needs it
         self.names = Names(model.schema, model.labels, texts or Texts())
         self.people = People(model, people, self.names)
         self.cells = Cells(model.schema)
         self.asker = Asker(model, self.names, self.cells)
         self.wanted = self._wanted(target)
+        self.settler = Settler(model, self.names, self.asker, self.question)
+        self.loosener = Loosener(model, self.names, self.asker, self.question)
         self.cohort = ManyPeople(model, self.people, self.names, self.wanted)
+        self.receipts = Receipts(model)
         self._answers: dict[str, Callable[[Any], dict[str, Any]]] = {
             "model": self._model,
             "people": self._people,
             "person": self._person,
             "ask": self._ask,
             "score": self._score,
+            "settle": self._settle,
+            "loosen": self._loosen,
             "cohort": self._cohort,
+            "receipt": self._receipt,
         }
 
     @property
@@ -128,6 +150,28 @@ class Explorer:
             "probability": round(chance, 6),
             "percent": percent(chance),
             "strips": strips_of(self.model, own, target, which, self.names, self.cells) if asked.strips else {},
+        }
+
+    def _settle(self, body: Any) -> dict[str, Any]:
+        asked = read(Settling, body)
+        return {"seq": asked.seq, **self.settler.settle(asked)}
+
+    def _loosen(self, body: Any) -> dict[str, Any]:
+        asked = read(Asking, body)
+        return {"seq": asked.seq, "loosenings": self.loosener.loosenings(asked)}
+
+    def _receipt(self, body: Any) -> dict[str, Any]:
+        asked = read(Settling, body)
+        question = self.question(asked)
+        record = self.receipts.make(question, asked.keys, name=self.names.texts.name or self.name)
+        plans = {plan["key"]: plan for plan in self.asker.plans(question, self.asker.find(question))}
+        chosen, limits = [plans[key] for key in asked.keys], [limit.sentence for limit in question.limits]
+        signed = record if self.key is None else sign_record(record, key=self.key)
+        whom = re.sub(r"[^\w.-]+", "-", asked.person or "by-hand")[:60]
+        return {
+            "json": signed,
+            "html": to_page(record, chosen, limits, self.names),
+            "name": f"receipt-{whom}.json",
         }
 
     # -- what a message means -----------------------------------------------------------------------------------

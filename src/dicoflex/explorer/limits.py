@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Limit", "Wish", "wish_of"]
+__all__ = ["Limit", "Wish", "stated_of", "wish_of"]
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -56,7 +56,7 @@ class Wish:
 
 def wish_of(asked: Limited, own: Values, names: Names, cells: Cells) -> Wish:
     """The limits of a body for the row `own`; those that can't be read are refused with their feature."""
-    stated = _stated(asked.constraints, names)
+    stated = stated_of(asked.constraints, names)
     for kind, name in stated.features():
         if name not in names.schema.places:
             raise RefusedError(f"{kind}: {named('feature', name, names.keys)}", place=f"/constraints/{kind}")
@@ -72,7 +72,7 @@ def wish_of(asked: Limited, own: Values, names: Names, cells: Cells) -> Wish:
     return Wish(whole, limits)
 
 
-def _stated(given: dict[str, Any], names: Names) -> Constraints:
+def stated_of(given: dict[str, Any], names: Names) -> Constraints:
     """The constraints of a body, whose features have the names that JSON has for them."""
     if names.keys == names.schema.names:
         return Constraints(**given)

@@ -10,7 +10,6 @@ __all__ = [
     "Looking",
     "Naming",
     "NotThis",
-    "Receipt",
     "RefusedError",
     "Scoring",
     "Settling",
@@ -77,13 +76,9 @@ class Asking(Limited):
 
 
 class Settling(Asking):
-    """The same, with the keys of the plans that are shown."""
+    """The same, with the keys of the plans that are shown, or were chosen."""
 
     keys: list[str] = Field(default_factory=list, max_length=MOST_PLANS)
-
-
-class Receipt(Settling):
-    """The same, with the keys of the plans that were chosen."""
 
 
 class Cohort(Limited):

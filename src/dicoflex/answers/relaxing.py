@@ -1,0 +1,37 @@
+"""The loosenings of a result's constraints: asked of the model that answered, for one of its rows."""
+
+from __future__ import annotations
+
+__all__ = ["loosenings"]
+
+
+from dicoflex.answers.loosening import Loosening, confidence_loosened, loosened
+from dicoflex.answers.origin import Origin
+from dicoflex.answers.pool import Pool, pool
+from dicoflex.answers.query import Query
+from dicoflex.constraints import Constraints
+from dicoflex.constraints.kinds import KINDS
+from dicoflex.request import Request
+
+
+def loosenings(origin: Origin, request: Request, position: int) -> list[Loosening]:
+    """What would give the query at `position` more answers; `request` as it bound."""
+    model, context = origin.model, origin.context.take(slice(position, position + 1))
+    given, own = request.constraints, context.query
+    owner = {one.entry: one for one in model.schema.constraints.one_by_one()}
+
+    def look(constraints: Constraints, sure: float | None = request.confidence) -> Pool | None:
+        asked = request.model_copy(
+            update={"constraints": constraints, "frozen": constraints.frozen, "confidence": sure}
+        )
+        query = Query.of_values(model, own, context.target, asked)
+        return pool(model, query) if query.feasible[0] and not query.frozen.all() else None
+
+    ones = [one for one in given.one_by_one() if KINDS[one.kind].role == "limit" and owner.get(one.entry) != one]
+    present = look(given)
+    count = 0 if present is None else len(present)
+    found = loosened(given, ones, own[0], model.encoding, look, more_than=count)
+    if model.has_confidence:
+        sure, lowest = float(context.confidence[0]), float(model.confidence.lowest[context.target[0]])
+        found += confidence_loosened(given, sure, lowest, lambda c: look(given, c), more_than=count)
+    return sorted(found, key=lambda step: -step.found)

@@ -1,0 +1,127 @@
+"""Receipts: what was asked, what the model answered, and all that it takes to ask it again, to the last bit."""
+
+from __future__ import annotations
+
+__all__ = ["KIND", "NOTE", "Receipts", "check_receipt"]
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from dicoflex.errors import SignatureError, UserError
+from dicoflex.explorer.asking import Asker
+from dicoflex.explorer.messages import RefusedError
+from dicoflex.explorer.question import Question, label_of
+from dicoflex.explorer.settling import Settler
+from dicoflex.explorer.texts import Names, Texts
+from dicoflex.model import Model
+from dicoflex.request import Request
+from dicoflex.table.cells import Cells
+
+KIND, VERSION = "dicoflex receipt", 1
+NOTE = "A plan says what the model would answer, not what causes what."
+AS_MADE = ("kind", "version", "made", "name", "person")
+"""What a receipt says that is not worked out again."""
+
+
+class Receipts:
+    """Makes receipts for one model."""
+
+    def __init__(self, model: Model) -> None:
+        # Without a page's texts: a receipt says the same whatever things are called.
+        self.model, self.names = model, Names(model.schema, model.labels, Texts())
+        self.asker = Asker(model, self.names, Cells(model.schema))
+        self.settler = Settler(model, self.names, self.asker, _nobody)
+
+    def make(self, question: Question, keys: Sequence[str], *, name: str, made: str | None = None) -> dict[str, Any]:
+        """The record of the plans with these keys; one that is not among the answers is refused."""
+        found = self.asker.find(question)
+        plans = {plan["key"]: plan for plan in self.asker.plans(question, found)}
+        odd = next((key for key in keys if key not in plans), None)
+        if odd is not None or not keys:
+            which = "no plan is chosen" if odd is None else f"the plan {odd!r} is not among the answers"
+            raise RefusedError(f"{which}; ask again and choose one that is shown", place="/keys")
+        verdicts = self.settler.verdicts(question, found, list(keys))
+        query, now = found.query, self.model.stand_in.probabilities(question.own)[0]
+        return {
+            "kind": KIND,
+            "version": VERSION,
+            "made": made or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "name": name,
+            "person": question.person,
+            "model": self.model.fingerprint,
+            "row": dict(zip(self.names.keys, question.cells, strict=True)),
+            "now": {str(label): float(p) for label, p in zip(self.model.labels, now, strict=True)},
+            "target": self.model.labels[question.target],
+            "request": question.request.model_dump(mode="json"),
+            "needed": float(query.context.confidence[0]),
+            "limits": [one.text for one in query.request.constraints.one_by_one()],
+            "plans": [_plan(plans[key], verdicts[key]) for key in keys],
+            "note": NOTE,
+        }
+
+
+def check_receipt(record: Any, model: Model) -> int:
+    """How many plans of a receipt the model gives again, bit for bit; a `SignatureError` where anything differs."""
+    if not isinstance(record, dict) or record.get("kind") != KIND or record.get("version") != VERSION:
+        raise SignatureError("this is no receipt of the explorer; give the JSON that it made")
+    if record.get("model") != model.fingerprint:
+        raise SignatureError(
+            f"the receipt was made with the model {str(record.get('model'))[:16]}, and this one is "
+            f"{model.fingerprint[:16]}; give the model file that it was made with"
+        )
+    try:
+        again = _again(record, model)
+    except (UserError, KeyError, TypeError, ValueError, AttributeError) as error:
+        raise SignatureError(f"the receipt can't be asked for again: {error}; it was altered or cut short") from None
+    given = {name: value for name, value in record.items() if name != "signature"}
+    place = _difference(given, again, "")
+    if place is not None:
+        raise SignatureError(
+            f"the receipt was altered: {place} is not what the model gives; get it again from where it was made"
+        )
+    return len(again["plans"])
+
+
+def _again(record: dict[str, Any], model: Model) -> dict[str, Any]:
+    """The receipt that the same question gives now."""
+    receipts, cells = Receipts(model), Cells(model.schema)
+    plain = cells.by_name(record["row"], receipts.names.keys)
+    own = cells.encoded(plain)[None]
+    now = model.stand_in.probabilities(own)[0]
+    request = Request.model_validate(record["request"])
+    question = Question(
+        model, own, plain, record["person"], now=now, target=label_of(record["target"], model, now), request=request,
+        limits=[],
+    )  # fmt: skip
+    keys = [plan["key"] for plan in record["plans"]]
+    made = receipts.make(question, keys, name=record["name"], made=record["made"])
+    return {**made, **{part: record[part] for part in AS_MADE}}
+
+
+def _plan(plan: dict[str, Any], verdict: dict[str, Any]) -> dict[str, Any]:
+    changes = [{part: one[part] for part in ("feature", "before", "after")} for one in plan["changes"]]
+    kept = {part: plan[part] for part in ("key", "values", "probability", "rarity", "cost")}
+    return {**kept, "changes": changes, "obeys": verdict["checks"]}
+
+
+def _difference(one: Any, other: Any, place: str) -> str | None:
+    """Where two records differ first; None where they don't. Numbers must be the same to the last bit."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        for name in dict.fromkeys([*one, *other]):
+            if name not in one or name not in other:
+                return f"{place}/{name}"
+            if (found := _difference(one[name], other[name], f"{place}/{name}")) is not None:
+                return found
+        return None
+    if isinstance(one, list) and isinstance(other, list):
+        if len(one) != len(other):
+            return place
+        pairs = enumerate(zip(one, other, strict=True))
+        return next((at for i, (a, b) in pairs if (at := _difference(a, b, f"{place}/{i}")) is not None), None)
+    same = one == other and isinstance(one, bool) == isinstance(other, bool)
+    return None if same or (one is None and other is None) else place
+
+
+def _nobody(_: Any) -> Question:
+    raise NotImplementedError("a receipt is made from a question")
