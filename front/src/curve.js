@@ -18,7 +18,7 @@ export function Curve() {
   return html`<p class="quiet">${t("curve.about")}</p><div class="curve">
     <svg viewBox=${`0 0 ${WIDE} ${TALL}`} role="img" aria-label=${t("curve.name")}>
       <line class="axis" x1=${PAD} x2=${WIDE - PAD} y1=${y(0)} y2=${y(0)} /><line class="needed" x1=${PAD} x2=${WIDE - PAD} y1=${y(needed)} y2=${y(needed)} />
-      <text x=${PAD} y=${y(needed) - 5}>${t("meter.needed", { percent: numeral(answer.value.needed_percent) })}</text>
+      <text class="over" x=${WIDE - PAD} y=${y(needed) + 15}>${t("meter.needed", { percent: numeral(answer.value.needed_percent) })}</text>
       <polyline class="path" points=${some.map((one) => `${x(one)},${y(one.probability)}`).join(" ")} />
       ${some.map((one) => html`<g key=${one.changes}><circle class=${classes("point", one.changes === wish.value.most && "held")} cx=${x(one)} cy=${y(one.probability)} r="5" /><text class="under" x=${x(one)} y=${TALL - 8}>${one.changes}</text></g>`)}
     </svg>

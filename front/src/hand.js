@@ -56,8 +56,9 @@ function Broken({ feature }) {
   if (!why) return null;
   const [low, high] = wish.value.range[feature.name] ?? [];
   const move = () => change(setRange(wish.value, feature.name, [low === null ? null : Math.min(low, value), high === null ? null : Math.max(high, value)]));
-  const say = (end) => (end === null ? "…" : shown(feature, end));
-  const text = why === "range" ? t("hand.range", { value: shown(feature, value), low: say(low), high: say(high) }) : t("hand.broken", { value: shown(feature, value) });
+  const say = (end) => (end === null || end === undefined ? "" : shown(feature, end));
+  const key = why !== "range" ? "broken" : low === null ? "above" : high === null ? "below" : "range";
+  const text = t(`hand.${key}`, { value: shown(feature, value), low: say(low), high: say(high) });
   return html`<p class="problem">${text} ${why === "range" && html`<button type="button" class="link" onClick=${move}>${t("hand.move")}</button>`}</p>`;
 }
 

@@ -36,6 +36,6 @@ export function Sheet() {
   return html`<p class="count" data-found=${answer.value?.found}>${answer.value ? (answer.value.plans.length ? t("status.found", { n: answer.value.found }) : t("status.none.short")) : "…"}</p>
     <${Wishes} />
     <input type="search" aria-label=${t("search.features")} placeholder=${t("search.features")} value=${view.value.search} onInput=${(event) => (view.value = { ...view.value, search: event.target.value })} />
-    <ul class="limits">${rows.slice(0, most).map((feature) => html`<${One} key=${feature.name} feature=${feature} />`)}</ul>
+    <ul class="limit-list">${rows.slice(0, most).map((feature) => html`<${One} key=${feature.name} feature=${feature} />`)}</ul>
     ${rows.length > most && html`<button type="button" class="quiet" onClick=${() => setMost(most + STEP)}>${t("sheet.more", { n: rows.length - most })}</button>`}`;
 }

@@ -35,5 +35,5 @@ export function Own() {
   };
   return html`<p class="quiet">${t("own.about")}</p><div class="own">${features.map((feature, i) => html`<${One} key=${feature.name} feature=${feature} number=${i} value=${own[feature.name]} onValue=${(value) => setOwn({ ...own, [feature.name]: value })} />`)}</div>
     ${lacking.length > 0 && html`<p class="problem">${t("own.lacking", { feature: lacking[0].text })}</p>`}
-    <div class="row end"><button type="button" class="main" disabled=${lacking.length > 0} onClick=${use}>${t("own.use")}</button></div>`;
+    <div class="row right"><button type="button" class="main" disabled=${lacking.length > 0} onClick=${use}>${t("own.use")}</button></div>`;
 }

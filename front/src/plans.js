@@ -72,7 +72,6 @@ export function Bar({ share }) {
 }
 
 export const FEET = [
-  ["sure", (plan) => html`${numeral(plan.percent)} <${Bar} share=${plan.probability} />`],
   ["usual", (plan) => usual(plan)],
   ["effort", (plan) => (plan.cost === null || plan.cost === undefined ? "–" : number(plan.cost))],
   ["keeps", (plan) => html`<${Verdict} plan=${plan} />`],
@@ -98,7 +97,7 @@ export function PlanCard({ plan, features }) {
         <span class="from">${told(feature, one.before_text, now?.[one.feature])} →</span> <${Change} feature=${feature} one=${one} plan=${plan} />
         <button type="button" class="not-this" onClick=${() => change(lock(wish.value, one.feature))}>${t("cant")}</button></li>`;
     })}</ul>
-    <dl>${feet().slice(1).map(([name, say]) => html`<div><dt>${t(`foot.${name}`)}</dt><dd>${say(plan)}</dd></div>`)}</dl>`}
+    <dl>${feet().map(([name, say]) => html`<div><dt>${t(`foot.${name}`)}</dt><dd>${say(plan)}</dd></div>`)}</dl>`}
     <${Actions} plan=${plan} />
   </li>`;
 }

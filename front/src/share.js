@@ -54,5 +54,5 @@ export function Share() {
   return html`<fieldset class="forms"><legend class="hidden">${t("share")}</legend>${Object.keys(FORMS).map((name) => html`<label><input type="radio" name="form" checked=${form === name} onChange=${() => (setForm(name), setCopied(false))} /> ${t(`share.${name}`)}</label>`)}</fieldset>
     ${form === "link" && html`<p class="quiet">${t("share.private")}</p>`}
     <textarea readonly rows="8" aria-label=${t(`share.${form}`)} value=${text}></textarea>
-    <div class="row end"><span role="status">${copied ? t("copied") : ""}</span><button type="button" class="main" onClick=${copy}>${t("copy")}</button></div>`;
+    <div class="row right"><span role="status">${copied ? t("copied") : ""}</span><button type="button" class="main" onClick=${copy}>${t("copy")}</button></div>`;
 }

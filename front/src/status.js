@@ -32,7 +32,7 @@ function Line() {
   if (!found) return html`<p class="line quiet">${t("status.first")}</p>`;
   const result = resultText(target.value);
   if (found.status === "already") return html`<p class="line">${t("status.already", { result, percent: numeral(found.now.percent) })}</p>`;
-  if (found.status === "impossible") return html`<p class="line problem">${t("status.impossible", { reason: found.shortfall?.reason ?? "" })}</p>`;
+  if (found.status === "impossible") return html`<p class="line problem">${t("status.impossible", { reason: (found.shortfall?.reason ?? "").replace(/\.$/, "") })}</p>`;
   if (found.status === "none") return html`<p class="line problem">${t("status.none")} ${found.shortfall && html`<span class="quiet">${found.shortfall.reason}</span>`}</p>`;
   if (found.status === "short") return html`<p class="line">${t("status.short", { n: found.plans.length, asked: found.asked })} <span class="quiet">${found.shortfall?.reason ?? ""}</span><${Tightest} /></p>`;
   return html`<p class="line"><strong>${t("status.found", { n: found.found })}</strong><${Tightest} /></p>`;

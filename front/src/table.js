@@ -107,6 +107,9 @@ function useWindow(count, box) {
   return { first, last, virtual, onScroll: (event) => setTop(event.currentTarget.scrollTop) };
 }
 
+/** Columns keep their widths whatever stands in them, so that nothing moves while plans change. */
+const Columns = ({ count }) => html`<colgroup><col class="c-feature" /><col class="c-now" /><col class="c-control" />${Array.from({ length: count }, () => html`<col />`)}<col class="c-hand" /></colgroup>`;
+
 const Space = ({ rows }) => rows > 0 && html`<tr class="space" aria-hidden="true"><td style=${{ height: `${rows * HEIGHT}px` }}></td></tr>`;
 
 export function Table() {
@@ -118,8 +121,8 @@ export function Table() {
   const foot = (name) => html`<th scope="row" colspan="3">${t(`foot.${name}`)}</th>`;
   return html`<section class=${classes("board", gone && "gone")} aria-label=${t("board")}><${Tools} />
     <div class="scroll grid" ref=${box} onScroll=${onScroll} tabindex="0" role="region" aria-label=${t("board.table")}>
-    <table class=${classes("plans", virtual && "virtual")} data-seq=${answer.value?.seq} aria-rowcount=${rows.length + 1}>
-      <caption class="hidden">${t("board.caption")}</caption>
+    <table class=${classes("plans", virtual && "virtual")} data-seq=${answer.value?.seq} aria-rowcount=${rows.length + 1} style=${{ minWidth: `${42 + 8.5 * plans.value.length}rem` }}>
+      <caption class="hidden">${t("board.caption")}</caption><${Columns} count=${plans.value.length} />
       <thead><tr><th scope="col">${t("col.feature")}</th><th scope="col" class="now-value">${t("col.now")}</th><th scope="col" class="control">${t("col.become")}</th>
         ${plans.value.map((plan) => html`<${PlanHead} key=${plan.key} plan=${plan} />`)}
         <th scope="col" class="by-hand"><span class="plan-name">${t("col.hand")}</span><span class="sure">${t("plan.sure", { percent: handPercent() })}</span><span class="quiet">${t("plan.changes", { n: handCount() })}</span></th></tr></thead>
@@ -128,7 +131,7 @@ export function Table() {
         <${Space} rows=${rows.length - last} />
         ${!rows.length && html`<tr><td colspan=${plans.value.length + 4} class="quiet">${t("search.none", { search: view.value.search })}</td></tr>`}</tbody>
       <tfoot>${feet().map(([name, say]) => html`<tr key=${name}>${foot(name)}${plans.value.map((plan) => html`<td key=${plan.key} class=${classes("plan", plan.key === chosen.value?.key && "chosen", plan.stale && "stale")}>${plan.stale ? "…" : say(plan)}</td>`)}
-          <td class="by-hand">${name === "sure" ? handPercent() : "–"}</td></tr>`)}
+          <td class="by-hand">–</td></tr>`)}
         <tr class="acts">${foot("actions")}${plans.value.map((plan) => html`<td key=${plan.key} class=${classes("plan", plan.key === chosen.value?.key && "chosen")}><${Actions} plan=${plan} /></td>`)}<td class="by-hand"><${HandActions} /></td></tr></tfoot>
     </table></div></section>`;
 }

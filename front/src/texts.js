@@ -40,6 +40,7 @@ function template(key, n) {
 const word = () => (noun.value === "person" ? t("person") : noun.value);
 const filling = (args, name) => {
   if (name === "person" && !(name in args)) return word();
+  if (name === "aPerson") return `${/^[aeiou]/i.test(word()) ? "an" : "a"} ${word()}`;
   if (name === "Person") return word().replace(/^./, (first) => first.toUpperCase());
   const value = args[name];
   return typeof value === "number" ? number(value) : value;
@@ -75,4 +76,4 @@ export function percent(share) {
 
 /** Joined as in a sentence: a, b and c. */
 export const list = (items) => new Intl.ListFormat(locale.value, { type: "conjunction" }).format(items);
-export const day = () => new Date().toLocaleDateString(locale.value, { day: "numeric", month: "long", year: "numeric" });
+export const day = () => new Date().toLocaleDateString(locale.value === "en" ? "en-GB" : locale.value, { day: "numeric", month: "long", year: "numeric" });

@@ -21,10 +21,13 @@ function Kind() {
     onInput=${(event) => change({ p: at(Number(event.target.value)) })} /><span>${t("kind.many")}</span></label>`;
 }
 
+// Labels are keys as Python writes them.
+const keyOf = (label) => (typeof label === "boolean" ? (label ? "True" : "False") : String(label));
+
 /** At least so sure, within what the data support. */
 function Sure() {
   const [over, setOver] = useState(null);
-  const bounds = model.value.confidence?.[resultText(wanted())];
+  const bounds = model.value.confidence?.[keyOf(wanted())];
   if (!model.value.has_confidence || !bounds) return null;
   const set = (value) => {
     const share = value === null ? null : value / 100;

@@ -30,7 +30,7 @@ def test_no_request_leaves_and_the_policy_is_strict(server: Running, sight: Call
     seen = sight()
     seen.offered()
     seen.page.get_by_role("button", name="Many people").click()
-    seen.page.get_by_role("button", name="Count").click()
+    seen.page.get_by_role("button", name="Count", exact=True).click()
     seen.page.get_by_text("people have a plan").wait_for()
     own = urlsplit(server.url).netloc
     assert len(seen.requests) > 5
