@@ -13,6 +13,7 @@ from explorer.browser.running import Running, explored
 from explorer.browser.sight import Sight
 from playwright.sync_api import Browser, Playwright, sync_playwright
 
+from conftest import small_stand_in
 from dicoflex.cli.example import german
 
 # The browser itself stays silent: no request of its own leaves the machine.
@@ -45,7 +46,8 @@ def chromium() -> str:
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A small model of the German table, people that it was not learned from, and what things are called."""
     folder = tmp_path_factory.mktemp("german")
-    model, people, texts = german(seconds=4.0)
+    with small_stand_in(steps=600):
+        model, people, texts = german(seconds=3.0)
     model.save(folder / "german.dicoflex")
     people.to_csv(folder / "people.csv", index_label="person")
     (folder / "texts.json").write_text(texts.model_dump_json(), encoding="utf-8")

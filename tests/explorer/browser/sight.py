@@ -62,7 +62,7 @@ class Sight:
         self.requests: list[Request] = []
         self.page.on("console", lambda said: self.errors.append(said.text) if said.type == "error" else None)
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
-        self.page.on("request", self.requests.append)
+        self.page.on("request", lambda request: self.requests.append(request))
 
     # -- going somewhere -----------------------------------------------------------------------------------------
 
