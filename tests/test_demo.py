@@ -47,6 +47,7 @@ def test_the_terminal_tells_the_story(ran: tuple[Path, str]) -> None:
         assert said.count(way.name) >= 5
     assert " ms" in said
     assert "dicoflex explain" in said
+    assert "dicoflex explore" in said
 
 
 def test_the_people_are_refused_and_different(ran: tuple[Path, str]) -> None:

@@ -302,6 +302,7 @@ def _close(out: Path, adult: Dataset, screen: Console) -> None:
     commands = (
         f"dicoflex explain {model} {people} --id person --target {shlex.quote(str(adult.positive))} "
         "--n 5 --p 0.01 --freeze occupation",
+        f"dicoflex explore {model} {people} --id person --target {shlex.quote(str(adult.positive))} --open",
         f"dicoflex inspect {model}",
         "dicoflex fit your.csv --label prediction --out your.dicoflex",
     )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 __all__ = ["KIND", "NOTE", "Receipts", "check_receipt"]
 
+import hashlib
+import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -20,8 +22,6 @@ from dicoflex.table.cells import Cells
 
 KIND, VERSION = "dicoflex receipt", 1
 NOTE = "A plan says what the model would answer, not what causes what."
-AS_MADE = ("kind", "version", "made", "name", "person")
-"""What a receipt says that is not worked out again."""
 
 
 class Receipts:
@@ -43,7 +43,7 @@ class Receipts:
             raise RefusedError(f"{which}; ask again and choose one that is shown", place="/keys")
         verdicts = self.settler.verdicts(question, found, list(keys))
         query, now = found.query, self.model.stand_in.probabilities(question.own)[0]
-        return {
+        record = {
             "kind": KIND,
             "version": VERSION,
             "made": made or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -59,6 +59,7 @@ class Receipts:
             "plans": [_plan(plans[key], verdicts[key]) for key in keys],
             "note": NOTE,
         }
+        return {**record, "digest": _digest(record)}
 
 
 def check_receipt(record: Any, model: Model) -> int:
@@ -70,12 +71,14 @@ def check_receipt(record: Any, model: Model) -> int:
             f"the receipt was made with the model {str(record.get('model'))[:16]}, and this one is "
             f"{model.fingerprint[:16]}; give the model file that it was made with"
         )
+    given = {name: value for name, value in record.items() if name != "signature"}
+    if given.pop("digest", None) != _digest(given):
+        raise SignatureError("the receipt was altered: its digest is another one; get it again from where it was made")
     try:
         again = _again(record, model)
     except (UserError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise SignatureError(f"the receipt can't be asked for again: {error}; it was altered or cut short") from None
-    given = {name: value for name, value in record.items() if name != "signature"}
-    place = _difference(given, again, "")
+    place = _difference({**given, "digest": record["digest"]}, again, "")
     if place is not None:
         raise SignatureError(
             f"the receipt was altered: {place} is not what the model gives; get it again from where it was made"
@@ -95,14 +98,19 @@ def _again(record: dict[str, Any], model: Model) -> dict[str, Any]:
         limits=[],
     )  # fmt: skip
     keys = [plan["key"] for plan in record["plans"]]
-    made = receipts.make(question, keys, name=record["name"], made=record["made"])
-    return {**made, **{part: record[part] for part in AS_MADE}}
+    return receipts.make(question, keys, name=record["name"], made=record["made"])
 
 
 def _plan(plan: dict[str, Any], verdict: dict[str, Any]) -> dict[str, Any]:
     changes = [{part: one[part] for part in ("feature", "before", "after")} for one in plan["changes"]]
     kept = {part: plan[part] for part in ("key", "values", "probability", "rarity", "cost")}
     return {**kept, "changes": changes, "obeys": verdict["checks"]}
+
+
+def _digest(record: dict[str, Any]) -> str:
+    """A checksum of a receipt: it tells damage and carelessness; who would forge one can take it anew."""
+    text = json.dumps(record, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _difference(one: Any, other: Any, place: str) -> str | None:

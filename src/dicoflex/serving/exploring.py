@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numba
 import orjson
 import uvicorn
 from starlette.applications import Starlette
@@ -98,8 +99,8 @@ def create(explorer: Explorer, door: Door) -> Starlette:
 class _Routes:
     def __init__(self, explorer: Explorer) -> None:
         self.explorer = explorer
-        # One thread: what is slow makes others wait, and not the machine.
-        self.worker = ThreadPoolExecutor(1, thread_name_prefix="explorer")
+        # One thread, also for kernels: what is slow makes others wait, and not the machine and its browser.
+        self.worker = ThreadPoolExecutor(1, "explorer", initializer=lambda: numba.set_num_threads(1))
         self.waiting = 0
 
     async def page(self, request: Request) -> Response:
