@@ -65,7 +65,7 @@ const Chip = ({ text, label, onDrop }) => html`<li class="chip"><span>${text}</s
 
 function Rules() {
   const { rules } = wish.value;
-  return html`<div><h3>${t("rules")}</h3><p class="quiet">${t("rules.about")}</p>
+  return html`<div><h2>${t("rules")}</h2><p class="quiet">${t("rules.about")}</p>
     <ul class="chips">${rules.map((rule) => html`<${Chip} key=${rule} text=${rule} label=${t("rules.drop", { rule })} onDrop=${() => change({ rules: rules.filter((one) => one !== rule) })} />`)}</ul>
     <${Adder} name="rule" label=${t("rules.name")} hint=${t("rules.hint")} onAdd=${(rule) => change({ rules: [...rules.filter((one) => one !== rule), rule] })} /></div>`;
 }
@@ -77,7 +77,7 @@ function Steps() {
   if (!numbers.length) return null;
   const drop = (gone) => change({ step: Object.fromEntries(Object.entries(step).filter(([key]) => key !== gone)) });
   const textOf = (one) => numbers.find((feature) => feature.name === one)?.text ?? one;
-  return html`<div><h3>${t("steps.only")}</h3>
+  return html`<div><h2>${t("steps.only")}</h2>
     <ul class="chips">${Object.entries(step).map(([one, by]) => html`<${Chip} key=${one} text=${t("limit.step", { feature: textOf(one), step: by })} label=${t("steps.drop", { feature: textOf(one) })} onDrop=${() => drop(one)} />`)}</ul>
     <span class="adder"><select aria-label=${t("steps.feature")} value=${name} onChange=${(event) => setName(event.target.value)}>${numbers.map((feature) => html`<option value=${feature.name}>${feature.text}</option>`)}</select>
     <${Adder} name="step" label=${t("steps.by")} hint="100" onAdd=${(text) => Number(text) > 0 && change({ step: { ...step, [name]: Number(text) } })} /></span></div>`;
@@ -86,11 +86,11 @@ function Steps() {
 function More() {
   const { own } = model.value;
   return html`<div class="more" id="more">
-    <div><h3>${t("budget")}</h3><p class="quiet">${t("budget.about")}</p><label>${t("budget.before")} <${NumberField} class="short" min="0" value=${wish.value.budget} placeholder=${t("most.any")} aria-label=${t("budget.name")} onValue=${(budget) => change({ budget: budget === null ? null : Math.max(0, budget) })} /></label></div>
+    <div><h2>${t("budget")}</h2><p class="quiet">${t("budget.about")}</p><label>${t("budget.before")} <${NumberField} class="short" min="0" value=${wish.value.budget} placeholder=${t("most.any")} aria-label=${t("budget.name")} onValue=${(budget) => change({ budget: budget === null ? null : Math.max(0, budget) })} /></label></div>
     <${Rules} /><${Steps} />
-    <div><h3>${t("manner")}</h3>
+    <div><h2>${t("manner")}</h2>
       <label class="line"><input type="checkbox" checked=${wish.value.strict} onChange=${() => change({ strict: !wish.value.strict })} /> <span>${t("strict")}</span></label>
       <label class="line">${t("seed")} <${NumberField} class="short" min="0" step="1" value=${wish.value.seed} aria-label=${t("seed.name")} onValue=${(seed) => change({ seed: Math.max(0, Math.round(seed ?? 0)) })} /></label></div>
-    <div><h3>${t("owner")}</h3>${own.sentences.length ? html`<ul class="plain">${own.sentences.map((text) => html`<li key=${text}>${text}</li>`)}</ul>` : html`<p class="quiet">${t("owner.none")}</p>`}</div>
+    <div><h2>${t("owner")}</h2>${own.sentences.length ? html`<ul class="plain">${own.sentences.map((text) => html`<li key=${text}>${text}</li>`)}</ul>` : html`<p class="quiet">${t("owner.none")}</p>`}</div>
   </div>`;
 }

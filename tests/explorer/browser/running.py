@@ -23,7 +23,7 @@ class Running:
     """Where it listens, what it printed before it did, and the process itself."""
 
     url: str
-    process: subprocess.Popen[str]
+    process: subprocess.Popen[str] | None
     log: Path
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Column", "Sight"]
+__all__ = ["INFEASIBLE", "REFUSED", "Column", "Sight", "number"]
 
 import json
 import re
@@ -12,6 +12,14 @@ from urllib.parse import urlsplit
 
 from playwright.sync_api import BrowserContext, Locator, Request
 
+REFUSED = "113"
+"""Somebody of the German table who lacks the wanted result, not far from it."""
+LOCKED = (
+    "account_check_status,duration_in_month,credit_history,purpose,credit_amount,savings,present_emp_since,"
+    "installment_as_income_perc,other_debtors,property,other_installment_plans,housing,credits_this_bank,job"
+)
+INFEASIBLE = f"#v=1&person={REFUSED}&most=1&freeze={LOCKED}&seed=0"
+"""A link under whose limits nothing fits."""
 READ_PLANS = """
 () => [...document.querySelectorAll("table.plans thead th.plan")].map((head, i) => ({
   key: head.dataset.key,
@@ -72,7 +80,7 @@ class Sight:
 
     def offered(self) -> None:
         """Take the first of the people who are offered, and wait for plans."""
-        self.page.locator(".nobody .offer").first.click()
+        self.page.locator(".nobody .offer:not(.plain)").first.click()
         self.settle()
 
     def settle(self) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from explorer.browser.sight import Sight
+from explorer.browser.sight import INFEASIBLE, Sight
 
 AXE = Path(__file__).resolve().parents[3] / "front" / "node_modules" / "axe-core" / "axe.min.js"
 TELLS = """async () => (await axe.run(document, {resultTypes: ["violations"]})).violations
@@ -30,24 +30,34 @@ def violations(seen: Sight, axe: str) -> list[str]:
 
 
 def open_more(seen: Sight) -> None:
-    seen.page.get_by_role("button", name="More", exact=False).filter(has_text="More").last.click()
+    if is_narrow(seen):
+        seen.page.get_by_role("button", name="Change my limits").click()
+    seen.page.locator(".wishes button[aria-controls=more]").click()
+    seen.page.locator("#more").wait_for()
+
+
+def is_narrow(seen: Sight) -> bool:
+    return seen.page.viewport_size["width"] < 700
 
 
 def open_drawer(seen: Sight) -> None:
+    seen.page.keyboard.press("Escape")
     seen.page.locator(".handle").nth(0).click()
     seen.page.locator(".drawer").wait_for()
 
 
 def make_infeasible(seen: Sight) -> None:
-    seen.open("#v=1&person=" + seen.page.evaluate("document.querySelector('#picker').value") + "&most=1&sure=0.99&seed=0")
-    seen.page.reload()
-    seen.page.locator(".status[data-status]").wait_for()
+    seen.open(INFEASIBLE)
     seen.settle()
+    seen.page.locator(".loosenings button").first.wait_for()
 
 
 def go_offline(seen: Sight) -> None:
     seen.context.set_offline(True)
-    seen.page.get_by_role("button", name="Fewer plans").click()
+    if is_narrow(seen):
+        seen.page.locator(".loosenings button").first.click()
+    else:
+        seen.page.get_by_role("button", name="Fewer plans").click()
     seen.page.locator(".status .gone").wait_for()
 
 

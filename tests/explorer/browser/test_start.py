@@ -17,7 +17,7 @@ def test_one_url_is_printed_and_the_page_shows_plans_soon(server: Running, sight
     assert re.fullmatch(r"http://127\.0\.0\.1:\d+/", server.url)
     started = time.monotonic()
     seen = sight()
-    assert seen.page.locator(".nobody .offer").count() == 4  # three people, and values of one's own
+    seen.page.locator(".nobody .offer").nth(3).wait_for()  # three people, and values of one's own
     assert seen.page.evaluate("document.activeElement.id") == "picker"
     seen.offered()
     assert seen.plans()

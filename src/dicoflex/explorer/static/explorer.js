@@ -231,18 +231,18 @@ ${o.map(([s,r])=>`    ${s}=${De(r)},`).join(`
     <button type="button" class="quiet" aria-expanded=${e} aria-controls="more" onClick=${()=>H.value={...H.value,more:!e}}>${l("more")} <span aria-hidden="true">${e?"▾":"▸"}</span></button>
     ${e&&u`<${$i} />`}
   </section>`}function Br({name:e,label:t,hint:n,onAdd:o}){let[s,r]=S(""),a=()=>s.trim()&&(o(s.trim()),r(""));return u`<span class="adder"><input id=${e} aria-label=${t} placeholder=${n} value=${s} onInput=${i=>r(i.target.value)} onKeyDown=${i=>i.key==="Enter"&&a()} />
-    <button type="button" class="quiet" onClick=${a}>${l("add")}</button></span>`}var Vr=({text:e,label:t,onDrop:n})=>u`<li class="chip"><span>${e}</span><button type="button" aria-label=${t} onClick=${n}>×</button></li>`;function vi(){let{rules:e}=h.value;return u`<div><h3>${l("rules")}</h3><p class="quiet">${l("rules.about")}</p>
+    <button type="button" class="quiet" onClick=${a}>${l("add")}</button></span>`}var Vr=({text:e,label:t,onDrop:n})=>u`<li class="chip"><span>${e}</span><button type="button" aria-label=${t} onClick=${n}>×</button></li>`;function vi(){let{rules:e}=h.value;return u`<div><h2>${l("rules")}</h2><p class="quiet">${l("rules.about")}</p>
     <ul class="chips">${e.map(t=>u`<${Vr} key=${t} text=${t} label=${l("rules.drop",{rule:t})} onDrop=${()=>b({rules:e.filter(n=>n!==t)})} />`)}</ul>
-    <${Br} name="rule" label=${l("rules.name")} hint=${l("rules.hint")} onAdd=${t=>b({rules:[...e.filter(n=>n!==t),t]})} /></div>`}function gi(){let e=v.value.features.filter(a=>a.kind==="number"&&!a.locked),[t,n]=S(e[0]?.name),{step:o}=h.value;if(!e.length)return null;let s=a=>b({step:Object.fromEntries(Object.entries(o).filter(([i])=>i!==a))}),r=a=>e.find(i=>i.name===a)?.text??a;return u`<div><h3>${l("steps.only")}</h3>
+    <${Br} name="rule" label=${l("rules.name")} hint=${l("rules.hint")} onAdd=${t=>b({rules:[...e.filter(n=>n!==t),t]})} /></div>`}function gi(){let e=v.value.features.filter(a=>a.kind==="number"&&!a.locked),[t,n]=S(e[0]?.name),{step:o}=h.value;if(!e.length)return null;let s=a=>b({step:Object.fromEntries(Object.entries(o).filter(([i])=>i!==a))}),r=a=>e.find(i=>i.name===a)?.text??a;return u`<div><h2>${l("steps.only")}</h2>
     <ul class="chips">${Object.entries(o).map(([a,i])=>u`<${Vr} key=${a} text=${l("limit.step",{feature:r(a),step:i})} label=${l("steps.drop",{feature:r(a)})} onDrop=${()=>s(a)} />`)}</ul>
     <span class="adder"><select aria-label=${l("steps.feature")} value=${t} onChange=${a=>n(a.target.value)}>${e.map(a=>u`<option value=${a.name}>${a.text}</option>`)}</select>
     <${Br} name="step" label=${l("steps.by")} hint="100" onAdd=${a=>Number(a)>0&&b({step:{...o,[t]:Number(a)}})} /></span></div>`}function $i(){let{own:e}=v.value;return u`<div class="more" id="more">
-    <div><h3>${l("budget")}</h3><p class="quiet">${l("budget.about")}</p><label>${l("budget.before")} <${re} class="short" min="0" value=${h.value.budget} placeholder=${l("most.any")} aria-label=${l("budget.name")} onValue=${t=>b({budget:t===null?null:Math.max(0,t)})} /></label></div>
+    <div><h2>${l("budget")}</h2><p class="quiet">${l("budget.about")}</p><label>${l("budget.before")} <${re} class="short" min="0" value=${h.value.budget} placeholder=${l("most.any")} aria-label=${l("budget.name")} onValue=${t=>b({budget:t===null?null:Math.max(0,t)})} /></label></div>
     <${vi} /><${gi} />
-    <div><h3>${l("manner")}</h3>
+    <div><h2>${l("manner")}</h2>
       <label class="line"><input type="checkbox" checked=${h.value.strict} onChange=${()=>b({strict:!h.value.strict})} /> <span>${l("strict")}</span></label>
       <label class="line">${l("seed")} <${re} class="short" min="0" step="1" value=${h.value.seed} aria-label=${l("seed.name")} onValue=${t=>b({seed:Math.max(0,Math.round(t??0))})} /></label></div>
-    <div><h3>${l("owner")}</h3>${e.sentences.length?u`<ul class="plain">${e.sentences.map(t=>u`<li key=${t}>${t}</li>`)}</ul>`:u`<p class="quiet">${l("owner.none")}</p>`}</div>
+    <div><h2>${l("owner")}</h2>${e.sentences.length?u`<ul class="plain">${e.sentences.map(t=>u`<li key=${t}>${t}</li>`)}</ul>`:u`<p class="quiet">${l("owner.none")}</p>`}</div>
   </div>`}var Kr=40;function Jr(){let e=J.value.state==="gone";return u`<section class=${T("cards",e&&"gone")} aria-label=${l("board")} data-seq=${g.value?.seq}>
     <ul class="snap" tabindex="0">${D.value.map(t=>u`<${gr} key=${t.key} plan=${t} features=${ne.value} />`)}
       ${Ie()+Object.keys(h.value.pin).length>0&&u`<li class="card hand-card"><h3>${l("col.hand")} <span class="sure">${l("plan.sure",{percent:fn()})}</span></h3><p class="quiet">${l("plan.changes",{n:Ie()})}</p><${hn} /></li>`}</ul>
