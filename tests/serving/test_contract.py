@@ -15,7 +15,7 @@ import pytest
 from serving.running import Running
 
 HERE = Path(__file__).parent
-EXAMPLES = 12
+EXAMPLES = 24
 REJECTED = 0.2
 
 

@@ -104,7 +104,7 @@ def confidence_loosened(
             low, best = middle, count
         else:
             high = middle - 1
-    return [Loosening("confidence", None, sure, levels[low], best, given, confidence=levels[low])]
+    return [Loosening("confidence", None, sure, levels[low], found=best, constraints=given, confidence=levels[low])]
 
 
 def sentence_of(step: Loosening, name: str, show: Callable[[Any], str]) -> str:
@@ -175,7 +175,7 @@ class _Tries:
     ) -> Iterator[Loosening]:
         count = _count(self.look(constraints))
         if count > self.more_than:
-            yield Loosening(one.kind, one.feature, before, after, count, constraints, end)
+            yield Loosening(one.kind, one.feature, before, after, found=count, constraints=constraints, end=end)
 
     # -- numbers ------------------------------------------------------------------------------------------------
 

@@ -43,10 +43,11 @@ class Explorer:
     >>> from dicoflex.model import Model
     >>> from dicoflex.warming import EXAMPLES, rows_like
     >>> model = Model.load(EXAMPLES[2])
-    >>> explorer = Explorer(model, rows_like(model.schema, 5))
-    >>> explorer.answer("people", {"most": 2})["total"]
-    5
-    >>> answer = explorer.answer("ask", {"person": "0", "target": "yes", "n": 2, "seed": 0})
+    >>> explorer = Explorer(model, rows_like(model.schema, 20), target="yes")
+    >>> people = explorer.answer("people", {"order": "near"})
+    >>> people["total"]
+    20
+    >>> answer = explorer.answer("ask", {"person": people["offered"][0], "target": "yes", "n": 2, "seed": 0})
     >>> answer["status"], len(answer["plans"])
     ('found', 2)
     """

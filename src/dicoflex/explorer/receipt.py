@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["KIND", "NOTE", "Receipts", "check_receipt"]
+__all__ = ["NOTE", "Receipts", "check_receipt"]
 
 import hashlib
 import json

@@ -96,7 +96,8 @@ def _values(feature: Feature) -> dict[str, Any]:
 def _confidence(model: Model) -> dict[str, Any]:
     if not model.has_confidence:
         return {"type": "null"}
-    return _or_null({"type": "number", "minimum": 0, "maximum": float(model.confidence.highest.min())})
+    lowest, highest = float(model.confidence.lowest.max()), float(model.confidence.highest.min())
+    return _or_null({"type": "number", "minimum": min(lowest, highest), "maximum": highest})
 
 
 def _knows_rows(model: Model) -> bool:
@@ -117,11 +118,11 @@ def _constraints(model: Model) -> dict[str, Any]:
         "decrease": directed,
         "allowed": _object({str(f.name): {**_some(_levels(f)), "minItems": 1} for f in picked}),
         "forbidden": _object({str(f.name): {**_some(_levels(f), len(_levels(f)) - 1), "minItems": 1} for f in picked}),
-        "pinned": _object({str(f.name): _values(f) for f in features}),
+        "pinned": _object({str(f.name): _pin(f) for f in features}),
         "transitions": _object({str(f.name): _ways(f) for f in picked}),
         "max_changes": _or_null({"type": "integer", "minimum": 1, "maximum": len(features)}),
         "rules": {"type": "array", "items": {"type": "string", "maxLength": 2000}, "maxItems": MOST_RULES},
-        "steps": _object({str(f.name): {"type": "number", "exclusiveMinimum": 0} for f in numbers}),
+        "steps": _object({str(f.name): STEP for f in numbers}),
         "cost": _object({str(f.name): {"type": ["number", "object"]} for f in features}),
         "max_cost": _or_null({"type": "number", "minimum": 0}),
         "strict": {"type": "boolean"},
@@ -131,6 +132,7 @@ def _constraints(model: Model) -> dict[str, Any]:
 
 
 NUMBER, NULL = {"type": "number"}, {"type": "null"}
+STEP = {"type": "number", "exclusiveMinimum": 0, "maximum": MAX_NUMBER}
 PAIR = {
     "anyOf": [
         {"type": "array", "prefixItems": ends, "minItems": 2, "maxItems": 2}
@@ -152,6 +154,20 @@ RANGE = {
 
 def _levels(feature: Feature) -> list[Any]:
     return [*feature.levels, *([None] if feature.missing else [])]
+
+
+def _pin(feature: Feature) -> dict[str, Any]:
+    """A value that every answer may have: within the limits that training rows have."""
+    if not feature.is_number:
+        return _values(feature)
+    return _or_null(_within(feature)) if feature.missing else _within(feature)
+
+
+def _within(feature: Feature) -> dict[str, Any]:
+    least, greatest = feature.minimum or 0.0, feature.maximum or 0.0
+    if not feature.is_whole:
+        return {"type": "number", "minimum": least, "maximum": greatest}
+    return {"type": "integer", "minimum": math.ceil(least), "maximum": math.floor(greatest)}
 
 
 def _ways(feature: Feature) -> dict[str, Any]:

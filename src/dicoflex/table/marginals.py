@@ -102,7 +102,7 @@ def by_factors(low: float, high: float, n: int, scale: float) -> Floats:
     """`n` numbers from `low` to `high`, evenly spaced around 0 and growing by factors beyond a hundredth of `scale`.
 
     >>> by_factors(0.0, 1000.0, 4, 100.0).round(1)
-    array([   0. ,   12.6,  158.7, 1000. ])
+    array([   0. ,    6.3,   79.4, 1000. ])
     """
     unit = 0.01 * scale
     even = np.linspace(np.arcsinh(low / unit), np.arcsinh(high / unit), n)
