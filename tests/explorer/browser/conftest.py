@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from explorer.browser.running import Running, explored
-from explorer.browser.sight import Sight
 from playwright.sync_api import Browser, Playwright, sync_playwright
 
 from conftest import small_stand_in
 from dicoflex.cli.example import german
+from explorer.browser.running import Running, explored
+from explorer.browser.sight import Sight
 
 # The browser itself stays silent: no request of its own leaves the machine.
 SILENT = [

@@ -27,7 +27,8 @@ READ_PLANS = """
   chosen: head.classList.contains("chosen"),
   percent: head.querySelector(".sure").textContent,
   changes: Object.fromEntries([...document.querySelectorAll("table.plans tbody tr[data-feature]")]
-    .map((row) => [row.dataset.feature, row.querySelectorAll("td.plan")[i]?.querySelector(".change > :last-child")?.textContent])
+    .map((row) => [row.dataset.feature, row.querySelectorAll("td.plan")[i]])
+    .map(([name, cell]) => [name, cell?.querySelector(".change > :last-child")?.textContent])
     .filter(([, text]) => text)),
 }))
 """
@@ -90,7 +91,7 @@ class Sight:
             """() => {
               const board = document.querySelector("table.plans, .cards");
               if (!document.querySelector(".status[data-status]")) return false;
-              return !document.querySelector(".progress.on") && !(board && board.querySelector("th.stale, .card.stale"));
+              return !document.querySelector(".progress.on") && !board?.querySelector("th.stale, .card.stale");
             }"""
         )
         self.page.wait_for_timeout(420)
@@ -112,6 +113,20 @@ class Sight:
 
     def lock(self, feature: str) -> Locator:
         return self.row(feature).locator("button.lock")
+
+    def lockable(self) -> list[str]:
+        """Features that can be locked, in the order of the rows."""
+        rows = "tr[data-feature]:has(button.lock)"
+        found: list[str] = self.page.eval_on_selector_all(rows, "rows => rows.map((row) => row.dataset.feature)")
+        return found
+
+    def toggle(self, feature: str) -> None:
+        """Lock or unlock at once, wherever the row is."""
+        self.lock(feature).evaluate("(button) => button.click()")
+
+    def post(self, kind: str, body: dict[str, Any]) -> Any:
+        """Ask the server as the page would."""
+        return self.context.request.post(f"{self.url}api/{kind}", data=body).json()
 
     @property
     def status(self) -> Locator:

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from explorer.browser.sight import INFEASIBLE, Sight
 
 AXE = Path(__file__).resolve().parents[3] / "front" / "node_modules" / "axe-core" / "axe.min.js"
 TELLS = """async () => (await axe.run(document, {resultTypes: ["violations"]})).violations
-  .map((one) => `${one.id}: ${one.help}: ${one.nodes.slice(0, 3).map((node) => node.html.slice(0, 200)).join(" | ")}`)"""
+  .map((one) => `${one.id}: ${one.nodes.slice(0, 3).map((node) => node.html.slice(0, 200)).join(" | ")}`)"""
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +63,7 @@ def go_offline(seen: Sight) -> None:
 
 
 STATES: dict[str, Callable[[Sight], Any]] = {
-    "start": lambda seen: None,
+    "start": lambda _: None,
     "more": open_more,
     "drawer": open_drawer,
     "infeasible": make_infeasible,

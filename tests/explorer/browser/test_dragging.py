@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from explorer.browser.sight import Sight, number
 from playwright.sync_api import Route
+
+from explorer.browser.sight import Sight, number
 
 WATCH = """
 () => {
@@ -30,7 +31,9 @@ WATCH = """
 """
 
 
-def drag(seen: Sight, feature: str, *, moves: int, share: float = 0.55, look: Callable[[int], Any] | None = None) -> None:
+def drag(
+    seen: Sight, feature: str, *, moves: int, share: float = 0.55, look: Callable[[int], Any] | None = None
+) -> None:
     """Take the upper thumb and pull it down, move by move."""
     thumb = seen.row(feature).locator("input.thumb.high")
     thumb.scroll_into_view_if_needed()
@@ -91,7 +94,9 @@ def test_plans_obey_at_every_moment(sight: Callable[..., Sight]) -> None:
     drag(seen, "duration_in_month", moves=30, share=0.6, look=look)
     assert shown > 20
     seen.settle()
-    seen.page.wait_for_function("() => document.querySelectorAll('tfoot .kept').length > 0 || !document.querySelector('th.plan')")
+    seen.page.wait_for_function(
+        "() => document.querySelectorAll('tfoot .kept').length > 0 || !document.querySelector('th.plan')"
+    )
     assert seen.page.locator("tfoot .broken").count() == 0
     assert seen.page.locator("tfoot .kept").count() == len(seen.plans())
 

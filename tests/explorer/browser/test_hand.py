@@ -16,8 +16,10 @@ def test_a_plan_by_hand_has_the_plan_s_percentage(sight: Callable[..., Sight]) -
     seen.page.wait_for_timeout(600)
     by_hand = seen.page.locator("thead th.by-hand .sure").inner_text()
     assert abs(seen.percent(by_hand) - seen.percent(plan.percent)) <= 1
-    assert seen.page.locator("thead th.by-hand").inner_text().endswith(
-        f"{len(plan.changes)} change" + ("s" if len(plan.changes) > 1 else "")
+    assert (
+        seen.page.locator("thead th.by-hand")
+        .inner_text()
+        .endswith(f"{len(plan.changes)} change" + ("s" if len(plan.changes) > 1 else ""))
     )
     seen.row("duration_in_month").locator("input.end").nth(1).fill("30")
     seen.page.keyboard.press("Enter")

@@ -139,7 +139,9 @@ def test_single_keys_work_in_the_table_and_can_be_switched_off(sight: Callable[.
 
 def test_names_roles_and_values_are_in_words(sight: Callable[..., Sight]) -> None:
     """Check 5: the tree of three rows and of the wishes is as stored; `UPDATE=1` stores it anew."""
-    seen = sight("#v=1&person=113&most=3&sure=0.6&freeze=purpose&range.credit_amount=500..6000&up=duration_in_month&seed=0")
+    seen = sight(
+        "#v=1&person=113&most=3&sure=0.6&freeze=purpose&range.credit_amount=500..6000&up=duration_in_month&seed=0"
+    )
     seen.settle()
     seen.page.get_by_label("Sort").select_option("file")
     rows = [seen.row(name) for name in ("duration_in_month", "purpose", "credit_amount")]

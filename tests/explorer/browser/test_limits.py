@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+
 from explorer.browser.sight import Sight
 
 
@@ -12,10 +13,10 @@ def test_what_is_locked_never_changes(sight: Callable[..., Sight]) -> None:
     """Check 9: every feature but two is locked, in random order, and no plan ever shows a change in a locked row."""
     seen = sight("#v=1&person=113&most=any&seed=0")
     seen.settle()
-    names = seen.page.eval_on_selector_all("tr[data-feature]:has(button.lock)", "rows => rows.map(r => r.dataset.feature)")
+    names = seen.lockable()
     order = np.random.default_rng(0).permutation(names)[:-2]
     for i, name in enumerate(order):
-        seen.page.evaluate("(name) => document.querySelector(`[data-feature=\"${name}\"] button.lock`).click()", name)
+        seen.page.evaluate('(name) => document.querySelector(`[data-feature="${name}"] button.lock`).click()', name)
         for _ in range(3):
             plans, limits = seen.both()
             assert name in limits["locked"]
@@ -31,11 +32,11 @@ def test_nothing_fits_and_each_loosening_keeps_its_word(sight: Callable[..., Sig
     """Check 11."""
     seen = sight("#v=1&person=113&most=1&seed=0")
     seen.settle()
-    names = seen.page.eval_on_selector_all("tr[data-feature]:has(button.lock)", "rows => rows.map(r => r.dataset.feature)")
+    names = seen.lockable()
     keep = [name for name in names if name not in seen.changed()][:3]
     for name in names:
         if name not in keep:
-            seen.page.evaluate("(name) => document.querySelector(`[data-feature=\"${name}\"] button.lock`).click()", name)
+            seen.page.evaluate('(name) => document.querySelector(`[data-feature="${name}"] button.lock`).click()', name)
     seen.settle()
     assert seen.status.get_attribute("data-status") == "none"
     text = seen.status.inner_text()
@@ -59,16 +60,11 @@ def test_a_contradiction_is_told_at_its_feature(sight: Callable[..., Sight]) -> 
     """Check 12: only up, for a value that already is at its top."""
     seen = sight("#v=1&person=113&most=any&seed=0")
     seen.settle()
-    model = seen.page.evaluate("async () => (await fetch('api/model', {method: 'POST', headers: {'Content-Type': 'application/json'}, body: '{}'})).json()")
-    ends = {one["name"]: one["maximum"] for one in model["features"] if one["kind"] == "number"}
-    people = seen.page.evaluate(
-        """async (names) => { const post = async (kind, body) => (await fetch('api/' + kind, {method: 'POST', headers: {'Content-Type': 'application/json'}, body: JSON.stringify(body)})).json();
-        const all = (await post('people', {search: '', offset: 0, most: 60, order: 'file'})).people.filter((one) => one.result === 1);
-        return Promise.all(all.map((one) => post('person', {person: one.id}))); }"""
-    )
-    feature, person = next(
-        (name, one["id"]) for one in people for name, top in ends.items() if one["values"][name] == top and name != "age"
-    )
+    ends = {one["name"]: one["maximum"] for one in seen.post("model", {})["features"] if one["kind"] == "number"}
+    listed = seen.post("people", {"search": "", "offset": 0, "most": 60, "order": "file"})["people"]
+    people = [seen.post("person", {"person": one["id"]}) for one in listed if one["result"] == 1]
+    able = [(name, one["id"]) for one in people for name, top in ends.items() if one["values"][name] == top]
+    feature, person = next(pair for pair in able if pair[0] != "age")
     seen.open(f"#v=1&person={person}&most=any&seed=0")
     seen.page.reload()
     seen.settle()
@@ -83,11 +79,11 @@ def test_fewer_than_asked_are_shown_as_they_are(sight: Callable[..., Sight]) -> 
     """Check 13: nothing is padded."""
     seen = sight("#v=1&person=113&most=1&plans=12&seed=0")
     seen.settle()
-    names = seen.page.eval_on_selector_all("tr[data-feature]:has(button.lock)", "rows => rows.map(r => r.dataset.feature)")
+    names = seen.lockable()
     one = max(seen.changed(), key=lambda name: sum(name in plan.changes for plan in seen.plans()))
     for name in names:
         if name != one:
-            seen.page.evaluate("(name) => document.querySelector(`[data-feature=\"${name}\"] button.lock`).click()", name)
+            seen.page.evaluate('(name) => document.querySelector(`[data-feature="${name}"] button.lock`).click()', name)
     seen.settle()
     plans = seen.plans()
     assert 0 < len(plans) < 12

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from urllib.parse import urlsplit
 
 import httpx
+
 from explorer.browser.running import Running
 from explorer.browser.sight import Sight
 
@@ -34,7 +35,9 @@ def test_no_request_leaves_and_the_policy_is_strict(server: Running, sight: Call
     seen.page.get_by_text("people have a plan").wait_for()
     own = urlsplit(server.url).netloc
     assert len(seen.requests) > 5
-    assert {urlsplit(one.url).netloc for one in seen.requests if urlsplit(one.url).scheme not in ("data", "blob")} == {own}
+    assert {urlsplit(one.url).netloc for one in seen.requests if urlsplit(one.url).scheme not in ("data", "blob")} == {
+        own
+    }
     policy = httpx.get(server.url, trust_env=False).headers["content-security-policy"]
     for rule in ("default-src 'self'", "frame-ancestors 'none'", "base-uri 'none'"):
         assert rule in policy
