@@ -24,13 +24,14 @@ const entry = (at) => ({ at, own: wish.value.own });
 
 /** Change what is asked. One gesture, such as a drag, is one step. */
 export function change(patch) {
-  if (!patch) return;
   const before = wish.value;
-  wish.value = { ...before, ...patch };
+  const after = { ...before, ...patch };
+  if (JSON.stringify(after) === JSON.stringify(before)) return;
+  wish.value = after;
   refusal.value = null;
-  const what = { keys: Object.keys(patch), before, after: wish.value };
+  const what = { keys: Object.keys(patch), before, after };
   if (gesture) {
-    steps.value = [...steps.value.slice(0, -1), { ...steps.value.at(-1), after: wish.value }];
+    steps.value = [...steps.value.slice(0, -1), { ...steps.value.at(-1), after }];
     rewrite ??= setTimeout(rewriteNow, REWRITE);
   } else push(what);
   later();

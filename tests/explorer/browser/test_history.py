@@ -7,6 +7,7 @@ from urllib.parse import unquote
 
 import numpy as np
 
+from dicoflex import Constraints
 from explorer.browser.sight import REFUSED, Sight
 
 LINK = f"#v=1&person={REFUSED}&most=2&freeze=purpose,housing&range.credit_amount=500..6000&up=duration_in_month&seed=3"
@@ -144,8 +145,6 @@ def test_limits_can_be_taken_elsewhere(sight: Callable[..., Sight]) -> None:
     seen.page.get_by_role("button", name="Share").click()
     seen.page.get_by_label("Python").check()
     text = seen.page.locator("dialog textarea").input_value()
-    from dicoflex import Constraints
-
     made = eval(text.split("\nexplainer")[0].removeprefix("limits = "), {"Constraints": Constraints})
     assert made.model_dump() == Constraints(**seen.asked()[-1]["constraints"]).model_dump()
     seen.page.get_by_label("Command line").check()

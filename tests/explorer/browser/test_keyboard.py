@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
-from explorer.browser.sight import Sight
+from explorer.browser.sight import REFUSED, Sight
 
+LINK = f"#v=1&person={REFUSED}&sure=0.6&freeze=purpose&range.credit_amount=500..6000&up=duration_in_month"
 STORED = Path(__file__).with_name("tree.yaml")
 RING = """() => {
   const seen = document.activeElement;
-  const look = (pseudo) => { const s = getComputedStyle(seen, pseudo); return s.outlineStyle + s.outlineWidth + s.boxShadow; };
   if (seen.matches("input[type=range].thumb")) return seen.matches(":focus-visible") ? "ring on the thumb" : "";
-  return getComputedStyle(seen).outlineStyle !== "none" ? look() : "";
+  const { outlineStyle, outlineWidth } = getComputedStyle(seen);
+  return outlineStyle !== "none" ? outlineWidth : "";
 }"""
-NAME = "() => document.activeElement.getAttribute('aria-label') ?? document.activeElement.id ?? ''"
 
 
 class Hands:
@@ -139,9 +141,7 @@ def test_single_keys_work_in_the_table_and_can_be_switched_off(sight: Callable[.
 
 def test_names_roles_and_values_are_in_words(sight: Callable[..., Sight]) -> None:
     """Check 5: the tree of three rows and of the wishes is as stored; `UPDATE=1` stores it anew."""
-    seen = sight(
-        "#v=1&person=113&most=3&sure=0.6&freeze=purpose&range.credit_amount=500..6000&up=duration_in_month&seed=0"
-    )
+    seen = sight(LINK)
     seen.settle()
     seen.page.get_by_label("Sort").select_option("file")
     rows = [seen.row(name) for name in ("duration_in_month", "purpose", "credit_amount")]
@@ -150,7 +150,7 @@ def test_names_roles_and_values_are_in_words(sight: Callable[..., Sight]) -> Non
         [seen.page.locator(".wishes").aria_snapshot()]
         + [row.locator(part).aria_snapshot() for row in rows for part in ("th", "td.control", "td.by-hand")]
     )
-    if __import__("os").environ.get("UPDATE"):
+    if os.environ.get("UPDATE"):
         STORED.write_text(tree + "\n", encoding="utf-8")
     assert tree == STORED.read_text(encoding="utf-8").rstrip("\n")
     assert 'button "purpose stays as it is" [pressed]' in tree
@@ -165,8 +165,9 @@ def test_the_live_region_speaks_once_things_are_calm(sight: Callable[..., Sight]
     seen.page.evaluate(
         """() => {
           window.spoken = [];
-          new MutationObserver(() => window.spoken.push([performance.now(), document.getElementById("live").textContent]))
-            .observe(document.getElementById("live"), {childList: true, characterData: true, subtree: true});
+          const live = document.getElementById("live");
+          new MutationObserver(() => window.spoken.push([performance.now(), live.textContent]))
+            .observe(live, {childList: true, characterData: true, subtree: true});
         }"""
     )
     thumb = seen.row("credit_amount").locator("input.thumb.high")
@@ -177,7 +178,7 @@ def test_the_live_region_speaks_once_things_are_calm(sight: Callable[..., Sight]
     seen.settle()
     seen.page.wait_for_timeout(1300)
     spoken = seen.page.evaluate("window.spoken")
-    gaps = [later[0] - earlier[0] for earlier, later in zip(spoken, spoken[1:], strict=False)]
+    gaps = [later[0] - earlier[0] for earlier, later in pairwise(spoken)]
     assert all(gap > 900 for gap in gaps), gaps
     said = seen.page.locator("#live").inner_text()
     chosen = next(plan for plan in seen.plans() if plan.chosen)

@@ -10,8 +10,10 @@ from explorer.browser.sight import REFUSED, Sight
 
 SMALL = """() => [...document.querySelectorAll("button, select, input:not([type=range]), summary")]
   .filter((one) => one.checkVisibility() && !one.closest(".hidden"))
-  .map((one) => [one, (one.matches("[type=checkbox], [type=radio]") ? one.closest("label") ?? one : one).getBoundingClientRect()])
-  .filter(([, box]) => box.width > 0 && (box.width < 24 || box.height < 24)).map(([one, box]) => `${one.outerHTML.slice(0, 90)} ${box.width}x${box.height}`)"""
+  .map((one) => [one, one.matches("[type=checkbox], [type=radio]") ? one.closest("label") ?? one : one])
+  .map(([one, target]) => [one.outerHTML.slice(0, 90), target.getBoundingClientRect()])
+  .filter(([, box]) => box.width > 0 && (box.width < 24 || box.height < 24))
+  .map(([text, box]) => `${text} ${box.width}x${box.height}`)"""
 SIDEWAYS = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
@@ -29,12 +31,7 @@ def test_a_phone(sight: Callable[..., Sight], playwright: Playwright) -> None:
     sheet = page.locator("dialog[open]")
     sheet.wait_for()
     assert page.evaluate(SMALL) == []
-    assert (
-        page.evaluate(
-            "() => document.querySelector('dialog').scrollWidth - document.querySelector('dialog').clientWidth"
-        )
-        <= 0
-    )
+    assert sheet.evaluate("(sheet) => sheet.scrollWidth - sheet.clientWidth") <= 0
     row = sheet.locator('[data-feature="credit_amount"]')
     row.scroll_into_view_if_needed()
     thumb = row.locator("input.thumb.high")
