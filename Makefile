@@ -5,7 +5,7 @@ READY  := $(VENV)/.ready
 # Without its dependencies: two of them are boosting libraries that none of its methods here needs.
 RIVALS := dice-ml==0.12 raiutils==0.4.2 nflows==0.14
 
-.PHONY: demo quick test lint format recording bench docs clean
+.PHONY: demo quick test browser ui lint format recording bench docs screenshots clean
 
 demo: $(READY)  ## train on the shipped table and explain three refused people
 	$(BIN)/dicoflex demo
@@ -13,8 +13,14 @@ demo: $(READY)  ## train on the shipped table and explain three refused people
 quick: lint  ## lint, types, layers and the tests that take no time
 	$(BIN)/pytest -m "not slow"
 
-test: lint  ## everything: lint, types, layers, doctests, tests
+test: lint browser  ## everything: lint, types, layers, doctests, tests in Python and in a browser
 	$(BIN)/pytest
+
+browser:  ## Chromium and axe-core for the browser tests, installed where that can be done
+	@.ci/browser
+
+ui: browser  ## rebuild the explorer's page from front/ (needs Node)
+	cd front && npm run --silent build
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -35,6 +41,9 @@ bench: $(READY)  ## the quality table and the paper's experiments on all benchma
 docs: $(READY)  ## refresh the output and the tree shown in the documentation
 	$(BIN)/python docs/tree.py
 	$(BIN)/python docs/build.py
+
+screenshots: $(READY)  ## take the documentation's pictures of the explorer anew
+	$(BIN)/python docs/screenshots.py
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache

@@ -17,6 +17,7 @@ from benchmarks.experiments import (
     comparison,
     constraints,
     deviation,
+    explorer,
     fuzz,
     german,
     hyperparameters,
@@ -82,5 +83,6 @@ EXPERIMENTS: dict[str, Experiment] = {
     "scale": scale,
     "leak": leak,
     "serving": serving,
+    "explorer": explorer,
     "fuzz": fuzz,
 }

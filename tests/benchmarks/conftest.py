@@ -13,11 +13,14 @@ import pytest
 
 from benchmarks import cells, command
 from benchmarks.cells import Result
-from benchmarks.experiments import fuzz, scale, serving, speed
+from benchmarks.experiments import explorer, fuzz, scale, serving, speed
+from benchmarks.experiments.explorer.browsing import chromium
 from benchmarks.experiments.speed.ground import Amount
 from benchmarks.registry import EXPERIMENTS
 from dicoflex.learning import stand_in
 
+# Without a browser, what needs none is measured; its absence is told by the browser tests.
+BROWSED = [(name, part) for name, part in explorer.measuring.PARTS.items() if name == "size" or chromium()]
 # Less than a quick run: stand-ins learn less, speed asks the models of the others, nothing needs a fresh process, and
 # pictures are small.
 LESS: list[tuple[Any, str, Any]] = [
@@ -31,6 +34,7 @@ LESS: list[tuple[Any, str, Any]] = [
     (speed.throughput, "apart", lambda function, *given: function(*given)),
     (scale.measuring, "apart", lambda function, *given: function(*given)),
     (serving.measuring, "PARTS", {name: serving.measuring.PARTS[name] for name in ("equal", "hostile")}),
+    (explorer.measuring, "PARTS", dict(BROWSED)),
     (fuzz.measuring, "QUICK_BASES", ("kde, remembered rows",)),
     (command, "DPI", 30),
 ]

@@ -41,6 +41,7 @@ PAGES = {
     "index.html": "text/html; charset=utf-8",
     "explorer.js": "text/javascript; charset=utf-8",
     "explorer.css": "text/css; charset=utf-8",
+    "explorer.svg": "image/svg+xml",
 }
 MOST_BODY = 1_000_000
 MOST_WAITING = 64

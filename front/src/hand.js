@@ -1,0 +1,86 @@
+// By hand: a value of one's own for every feature, the decision that follows, and pins that plans must keep.
+import { useState } from "preact/hooks";
+import { change } from "./history.js";
+import { NumberField } from "./field.js";
+import * as icons from "./icons.js";
+import { broken, setHand, setPin, setRange } from "./limits.js";
+import { model, score, values, wish } from "./state.js";
+import { numeral, t } from "./texts.js";
+import { shown } from "./values.js";
+import { classes, html } from "./view.js";
+
+const FEW = 12;
+
+export const handValue = (name) => (name in wish.value.hand ? wish.value.hand[name] : values.value?.[name] ?? null);
+const set = (feature, value) => change(setHand(wish.value, feature.name, value, values.value[feature.name]));
+const pin = (feature) => change(setPin(wish.value, feature.name, handValue(feature.name)));
+
+/** The value nearest in spelling, for what was never seen. */
+function nearest(feature, text) {
+  const sought = text.toLocaleLowerCase();
+  const shared = (level) => [...level.text.toLocaleLowerCase()].findIndex((sign, i) => sign !== sought[i]);
+  const score = (level) => (level.text.toLocaleLowerCase().includes(sought) ? 1000 : shared(level) < 0 ? 999 : shared(level));
+  return feature.levels.reduce((best, level) => (score(level) > score(best) ? level : best), feature.levels[0]);
+}
+
+function Typed({ feature, label }) {
+  const [open, setOpen] = useState(false);
+  const [unknown, setUnknown] = useState(null);
+  const id = `levels-${model.value.features.indexOf(feature)}`;
+  const enter = (event) => {
+    const level = feature.levels.find((one) => one.text === event.target.value);
+    setUnknown(level ? null : event.target.value);
+    if (level) set(feature, level.value);
+  };
+  return html`<input class="hand-value" list=${id} aria-label=${label} aria-invalid=${unknown !== null} value=${unknown ?? shown(feature, handValue(feature.name))} onFocus=${() => setOpen(true)} onChange=${enter} />
+    ${open && html`<datalist id=${id}>${feature.levels.map((level) => html`<option value=${level.text} />`)}</datalist>`}
+    ${unknown !== null && html`<p class="problem">${t("hand.unknown", { value: unknown, feature: feature.text, near: nearest(feature, unknown).text })}</p>`}`;
+}
+
+function Value({ feature }) {
+  const value = handValue(feature.name);
+  const label = t("hand.name", { feature: feature.text });
+  if (feature.kind === "number") return html`<${NumberField} class="hand-value" live value=${value} aria-label=${label} placeholder=${t("missing")}
+    onValue=${(next) => (next !== null || feature.missing) && set(feature, next)} onEnter=${() => !(feature.name in wish.value.pin) && pin(feature)} />`;
+  if (feature.levels.length > FEW) return html`<${Typed} feature=${feature} label=${label} />`;
+  const offered = [...feature.levels.map((level) => level.value), ...(feature.missing || value === null ? [null] : [])];
+  return html`<select class="hand-value" aria-label=${label} value=${offered.indexOf(value)} onChange=${(event) => set(feature, offered[Number(event.target.value)])}
+      onKeyDown=${(event) => event.key === "Enter" && !(feature.name in wish.value.pin) && pin(feature)}>
+    ${offered.map((one, i) => html`<option value=${i} selected=${one === value}>${shown(feature, one)}</option>`)}</select>`;
+}
+
+/** The sentence where a value by hand breaks a limit; the value is kept. */
+function Broken({ feature }) {
+  const value = handValue(feature.name);
+  const why = broken({ ...wish.value, pin: {} }, feature, value, values.value?.[feature.name]);
+  if (!why) return null;
+  const [low, high] = wish.value.range[feature.name] ?? [];
+  const move = () => change(setRange(wish.value, feature.name, [low === null ? null : Math.min(low, value), high === null ? null : Math.max(high, value)]));
+  const say = (end) => (end === null || end === undefined ? "" : shown(feature, end));
+  const key = why !== "range" ? "broken" : low === null ? "above" : high === null ? "below" : "range";
+  const text = t(`hand.${key}`, { value: shown(feature, value), low: say(low), high: say(high) });
+  return html`<p class="problem">${text} ${why === "range" && html`<button type="button" class="link" onClick=${move}>${t("hand.move")}</button>`}</p>`;
+}
+
+/** The cell of a feature in the column "by hand". */
+export function Hand({ feature }) {
+  if (feature.locked) return html`<span class="quiet">${shown(feature, values.value?.[feature.name])}</span>`;
+  const held = feature.name in wish.value.pin;
+  return html`<div class=${classes("hand", feature.name in wish.value.hand && "edited", held && "held")}><${Value} feature=${feature} />
+    <button type="button" class="icon-button pin" aria-pressed=${held} aria-label=${t("pin.name", { feature: feature.text })} title=${t("pin.title")} onClick=${() => pin(feature)}>${icons.pin(held)}</button></div>
+    <${Broken} feature=${feature} />`;
+}
+
+export const handCount = () => Object.keys(wish.value.hand).length;
+export const handPercent = () => (score.value ? numeral(score.value.percent) : "…");
+
+/** Pin what was changed by hand, so that every plan has it. */
+export const finish = () => change({ pin: { ...wish.value.pin, ...wish.value.hand } });
+export const clearHand = () => change({ hand: {}, pin: {} });
+
+export function HandActions() {
+  return html`<div class="actions">
+    <button type="button" class="main" disabled=${!handCount()} onClick=${finish}>${t("finish")}</button>
+    ${(handCount() > 0 || Object.keys(wish.value.pin).length > 0) && html`<button type="button" class="quiet" onClick=${clearHand}>${t("hand.clear")}</button>`}
+  </div>`;
+}

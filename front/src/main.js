@@ -1,0 +1,48 @@
+// Starts the page: asks for the model, reads the link, and follows what is done.
+import { effect } from "@preact/signals";
+import { render } from "preact";
+import { App } from "./app.js";
+import { Refusal, line, once } from "./ask.js";
+import { begin } from "./history.js";
+import { listen } from "./keys.js";
+import { run } from "./loop.js";
+import { find } from "./picker.js";
+import { recall } from "./saved.js";
+import { model, wish } from "./state.js";
+import { announce } from "./status.js";
+import { language, noun, t } from "./texts.js";
+import { wear } from "./theme.js";
+import { html } from "./view.js";
+
+const SLOW = 30000;
+const PAUSE = 1000;
+
+async function fetchModel() {
+  for (;;) {
+    try {
+      return await once("model", {}, { timeout: SLOW });
+    } catch (error) {
+      if (error instanceof Refusal) throw error;
+      await new Promise((done) => setTimeout(done, PAUSE));
+    }
+  }
+}
+
+async function start() {
+  wear();
+  effect(() => (document.documentElement.lang = language.value === "zz" ? "en" : language.value));
+  render(html`<${App} />`, document.getElementById("explorer"));
+  model.value = await fetchModel();
+  noun.value = model.value.people.word;
+  line.value = { state: "ok", error: null };
+  begin();
+  recall();
+  find();
+  run();
+  announce();
+  listen();
+  effect(() => (document.title = t("title", { name: model.value.name })));
+  if (wish.value.person === null && !wish.value.own) requestAnimationFrame(() => document.getElementById("picker")?.focus());
+}
+
+start();

@@ -1,0 +1,79 @@
+// The page's own words, one file per language, and numbers as that language writes them.
+import { computed, signal } from "@preact/signals";
+import de from "../texts/de.json";
+import en from "../texts/en.json";
+
+const FILES = { en, de };
+export const LANGUAGES = { en: "English", de: "Deutsch" };
+const PSEUDO = "zz"; // generated from English, to find what is not translated
+const LETTERS = "aáeéiíoóuúnñcçyýAÁEÉIÍOÓUÚNÑCÇYÝ";
+
+const known = (name) => (name === PSEUDO || name in FILES ? name : null);
+function chosen() {
+  const asked = known(new URLSearchParams(location.search).get("lang"));
+  if (asked) return asked;
+  const kept = known(localStorage.getItem("dicoflex.language"));
+  return kept ?? navigator.languages.map((name) => known(name.slice(0, 2))).find(Boolean) ?? "en";
+}
+
+export const language = signal(chosen());
+/** What one row is called: the operator's word, "person" by default. */
+export const noun = signal("person");
+
+export function speak(name) {
+  language.value = name;
+  localStorage.setItem("dicoflex.language", name);
+}
+
+const locale = computed(() => (language.value === PSEUDO ? "de" : language.value));
+const counting = computed(() => new Intl.PluralRules(locale.value));
+const pseudo = (text) =>
+  `⟦${text.replace(/\{\w+\}|[a-z]/gi, (found) => (found.length > 1 ? found : LETTERS[LETTERS.indexOf(found) + 1 || -1] ?? found))}⟧`;
+
+function template(key, n) {
+  const text = (language.value === PSEUDO ? en : FILES[language.value])[key] ?? en[key] ?? key;
+  const forms = text.split("|");
+  const form = forms.length > 1 && counting.value.select(Number(n)) !== "one" ? forms[1] : forms[0];
+  return language.value === PSEUDO ? pseudo(form) : form;
+}
+
+const word = () => (noun.value === "person" ? t("person") : noun.value);
+const filling = (args, name) => {
+  if (name === "person" && !(name in args)) return word();
+  if (name === "aPerson") return `${/^[aeiou]/i.test(word()) ? "an" : "a"} ${word()}`;
+  if (name === "Person") return word().replace(/^./, (first) => first.toUpperCase());
+  const value = args[name];
+  return typeof value === "number" ? number(value) : value;
+};
+
+export const has = (key) => key in en;
+
+/** A text with its places filled; two forms with a bar between are for one and for more, by `n`. */
+export function t(key, args = {}) {
+  return template(key, args.n).replace(/\{(\w+)\}/g, (_, name) => filling(args, name) ?? "");
+}
+
+/** The same as a list, so that parts of it can be elements. */
+export function parts(key, args) {
+  return template(key, args.n).split(/\{(\w+)\}/).map((part, i) => (i % 2 ? filling(args, part) : part));
+}
+
+/** A number as the language writes it. */
+export const number = (value, options) => new Intl.NumberFormat(locale.value, options).format(value);
+
+/** A number that came as English text ("3,908.5", "83 %"), as the language writes it. */
+export function numeral(text) {
+  if (locale.value === "en" || !/^[<>≥≤~−-]?\s*[\d.,]+(\s*%)?$/.test(text)) return text;
+  return text.replace(/[.,]/g, (sign) => (sign === "," ? "." : ","));
+}
+
+/** A share of one as percent, never rounded up to certainty. */
+export function percent(share) {
+  if (share > 0.99 && share < 1) return `> ${number(99)} %`;
+  if (share > 0 && share < 0.01) return `< ${number(1)} %`;
+  return `${number(Math.round(share * 100))} %`;
+}
+
+/** Joined as in a sentence: a, b and c. */
+export const list = (items) => new Intl.ListFormat(locale.value, { type: "conjunction" }).format(items);
+export const day = () => new Date().toLocaleDateString(locale.value === "en" ? "en-GB" : locale.value, { day: "numeric", month: "long", year: "numeric" });

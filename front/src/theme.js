@@ -1,0 +1,11 @@
+// Light or dark: as the system says, unless said otherwise here.
+import { effect, signal } from "@preact/signals";
+
+const KEPT = "dicoflex.theme";
+const ORDER = ["auto", "light", "dark"];
+export const theme = signal(ORDER.includes(localStorage.getItem(KEPT)) ? localStorage.getItem(KEPT) : "auto");
+export const nextTheme = () => {
+  theme.value = ORDER[(ORDER.indexOf(theme.value) + 1) % ORDER.length];
+  localStorage.setItem(KEPT, theme.value);
+};
+export const wear = () => effect(() => (document.documentElement.dataset.theme = theme.value));

@@ -1,0 +1,3 @@
+// Elements: tagged templates instead of a compiled syntax.
+export { html } from "htm/preact";
+export const classes = (...names) => names.filter(Boolean).join(" ");
