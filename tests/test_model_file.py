@@ -219,9 +219,9 @@ FOREIGN = {
     "safetensors of another tool": save({"a": np.zeros(2)}, metadata={"format": "pt"}),
     "a header that is no JSON": save({"a": np.zeros(2)}, metadata={"dicoflex-model": "hello"}),
     "a header that is a list": with_header([]),
-    "a header without a format": with_header({"fingerprint": "x", "format_version": 3}),
-    "a header of another format": with_header({"format": "other", "fingerprint": "x", "format_version": 3}),
-    "a header without a fingerprint": with_header({"format": "dicoflex-model", "format_version": 3}),
+    "a header without a format": with_header({"fingerprint": "x", "format_version": 4}),
+    "a header of another format": with_header({"format": "other", "fingerprint": "x", "format_version": 4}),
+    "a header without a fingerprint": with_header({"format": "dicoflex-model", "format_version": 4}),
 }
 
 
@@ -317,7 +317,7 @@ def test_shapes_that_were_altered_are_noticed(path: Path) -> None:
 
 def laid_out(table: Any, arrays: bytes = b"", *, header: Any = None) -> bytes:
     """A file whose table of arrays is `table`, with a header of ours that is fine."""
-    own = {"format": "dicoflex-model", "fingerprint": "x", "format_version": 3} if header is None else header
+    own = {"format": "dicoflex-model", "fingerprint": "x", "format_version": 4} if header is None else header
     text = own if isinstance(own, str) else json.dumps(own)
     table = {"__metadata__": {"dicoflex-model": text}, **table} if isinstance(table, dict) else table
     raw = (table if isinstance(table, str) else json.dumps(table)).encode()
@@ -373,7 +373,7 @@ def test_arrays_that_do_not_add_up_are_refused(case: str, tmp_path: Path) -> Non
 
 
 def with_report(report: str) -> str:
-    return '{"format": "dicoflex-model", "fingerprint": "x", "format_version": 3, "report": ' + report + "}"
+    return '{"format": "dicoflex-model", "fingerprint": "x", "format_version": 4, "report": ' + report + "}"
 
 
 HEADERS = {
@@ -385,7 +385,7 @@ HEADERS = {
     "nested a little": with_report("[" * 40 + "]" * 40),
     "nested deep": with_report("[" * 50_000 + "]" * 50_000),
     "half a character": with_report('"\\ud800"'),
-    "a fingerprint that is none": '{"format": "dicoflex-model", "fingerprint": 3, "format_version": 3}',
+    "a fingerprint that is none": '{"format": "dicoflex-model", "fingerprint": 3, "format_version": 4}',
 }
 
 

@@ -36,6 +36,9 @@ ANSWERS = pd.DataFrame(
 )
 
 
+SCHEMA = Schema.infer(pd.concat([QUERIES, ANSWERS], ignore_index=True))
+
+
 @pytest.fixture
 def cfs() -> Counterfactuals:
     info = pd.DataFrame(
@@ -43,9 +46,7 @@ def cfs() -> Counterfactuals:
         index=ANSWERS.index,
     )
     short = pd.DataFrame(columns=["row", "wanted", "got", "reason"])
-    return Counterfactuals(
-        QUERIES, ANSWERS, info, np.array([0, 0, 0, 1]), short, Schema.infer(QUERIES), targets=["yes", "yes"]
-    )
+    return Counterfactuals(QUERIES, ANSWERS, info, np.array([0, 0, 0, 1]), short, SCHEMA, targets=["yes", "yes"])
 
 
 def test_the_share_of_a_query_is_counted_over_its_answers(cfs: Counterfactuals) -> None:
@@ -85,7 +86,7 @@ def test_necessity_and_sufficiency_of_rows_that_are_known() -> None:
         positions = [i for i, own in enumerate(ways) if any(not way & set(frozen) for way in own)]
         return type("Found", (), {"positions": np.array(positions, dtype=np.int64)})
 
-    schema, answered = Schema.infer(QUERIES), who_is_answered(explain, 4)
+    schema, answered = SCHEMA, who_is_answered(explain, 4)
     needed, enough = necessity(schema, answered, pairs=True), sufficiency(schema, answered, pairs=True)
     assert needed["share"].to_dict() == pytest.approx(
         {

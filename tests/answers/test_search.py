@@ -104,7 +104,7 @@ def test_what_is_too_much_to_look_at_has_a_bound(fitted: DiCoFlex, person: pd.Da
         .item()
         .endswith(
             f"check accepts none of {found.looked_at:,} rows drawn evenly from what is allowed: "
-            "at 95 % at most 0.02% of what is allowed is a way"
+            "at 95 % at most 0.015 % of what is allowed is a way"
         )
     )
 

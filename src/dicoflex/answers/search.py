@@ -68,7 +68,7 @@ class Search:
         most = THREE / max(self.looked_at, 1)
         return (
             f"{judge} accepts none of {self.looked_at:,} rows drawn evenly from what is allowed: "
-            f"at 95 % at most {most:.2%} of what is allowed is a way"
+            f"at 95 % at most {100 * most:.2g} % of what is allowed is a way"
         )
 
 

@@ -5,7 +5,7 @@ For a query, what it was is known, so a rule that speaks of it is for each query
 
 from __future__ import annotations
 
-__all__ = ["Unknown", "bind", "prepared"]
+__all__ = ["Own", "Unknown", "bind", "prepared"]
 
 from collections.abc import Mapping
 from dataclasses import dataclass

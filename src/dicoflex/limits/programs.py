@@ -6,7 +6,7 @@ NaN, and whatever compares with it is false.
 
 from __future__ import annotations
 
-__all__ = ["Programs", "Writer", "hold", "run", "write"]
+__all__ = ["STACK", "Programs", "Writer", "hold", "run", "write"]
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -82,13 +82,13 @@ class Writer:
         """What was written."""
         op, was, feature, start, constant = zip(*self.steps, strict=True) if self.steps else ((),) * 5
         return Programs(
-            np.array(self.at, dtype=np.int64),
-            np.array(op, dtype=np.int64),
-            np.array(was, dtype=bool),
-            np.array(feature, dtype=np.int64),
-            np.array(start, dtype=np.int64),
-            np.array(constant, dtype=np.float64),
-            np.array(self.table, dtype=np.float64),
+            at=np.array(self.at, dtype=np.int64),
+            op=np.array(op, dtype=np.int64),
+            was=np.array(was, dtype=bool),
+            feature=np.array(feature, dtype=np.int64),
+            start=np.array(start, dtype=np.int64),
+            constant=np.array(constant, dtype=np.float64),
+            table=np.array(self.table, dtype=np.float64),
         )
 
     def end(self) -> None:

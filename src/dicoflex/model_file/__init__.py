@@ -35,7 +35,7 @@ from dicoflex.runtime.regular_files import opened
 from dicoflex.runtime.whole_files import replacing
 
 FORMAT = "dicoflex-model"
-VERSION = 3
+VERSION = 4
 ADDED = ("format", "format_version", "fingerprint")
 Path = str | os.PathLike[str]
 

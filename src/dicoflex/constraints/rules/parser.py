@@ -5,10 +5,10 @@ from __future__ import annotations
 __all__ = ["parse", "parse_value", "short"]
 
 import math
-import re
 from functools import lru_cache
 from typing import NamedTuple
 
+from dicoflex.constraints.rules.tokens import Token, tokens_of
 from dicoflex.constraints.rules.tree import (
     CALLED,
     COMPARE,
@@ -20,7 +20,6 @@ from dicoflex.constraints.rules.tree import (
     SIGN,
     SUM,
     TRUTHS,
-    WORDS,
     And,
     Arithmetic,
     Changed,
@@ -49,30 +48,6 @@ MAX_LENGTH = 2000
 MOST_KEPT = 512
 MAX_DEPTH = 50  # of the tree, so that no walk over it comes near Python's recursion limit
 MAX_NESTING = 2 * MAX_DEPTH  # of the text: a node's canonical text opens at most two brackets or prefixes
-SPACE = re.compile(r"\s*")
-TOKEN = re.compile(
-    r"""(?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
-    |(?P<text>'(?:[^']|'')*'|"(?:[^"]|"")*")
-    |(?P<name>`(?:[^`]|``)+`)
-    |(?P<word>[^\W\d]\w*)
-    |(?P<sign><=|>=|==|!=|[<>+\-*/()\[\],.])""",
-    re.VERBOSE,
-)
-UNKNOWN = {
-    "'": "the text that starts here is not closed; end it with '",
-    '"': 'the text that starts here is not closed; end it with "',
-    "`": "the name that starts here is empty or not closed; end it with `",
-    "=": "'=' is no comparison; write '=='",
-    "!": "'!' is unknown; write 'not', or '!=' for unequal",
-    "&": "'&' is unknown; write 'and'",
-    "|": "'|' is unknown; write 'or'",
-}
-
-
-class _Token(NamedTuple):
-    kind: str
-    text: str
-    at: int
 
 
 class _Part(NamedTuple):
@@ -139,7 +114,7 @@ class _Parser:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.tokens = self._tokens()
+        self.tokens = tokens_of(text, self.error)
         self.i = 0
         self.level = 0
 
@@ -157,27 +132,11 @@ class _Parser:
 
     # -- tokens --------------------------------------------------------------------------------------------------
 
-    def _tokens(self) -> list[_Token]:
-        tokens: list[_Token] = []
-        at = 0
-        while True:
-            space = SPACE.match(self.text, at)
-            at = space.end() if space else at
-            if at == len(self.text):
-                return [*tokens, _Token("end", "", at)]
-            found = TOKEN.match(self.text, at)
-            if found is None or (found[0] == "." and not (tokens and tokens[-1][:2] == ("word", "was"))):
-                sign = self.text[at]
-                raise self.error(at, UNKNOWN.get(sign, f"{sign!r} is unknown here; names with it go in backticks"))
-            kind = str(found.lastgroup)
-            tokens.append(_Token("sign" if found[0] in WORDS else kind, found[0], at))
-            at = found.end()
-
     @property
-    def peek(self) -> _Token:
+    def peek(self) -> Token:
         return self.tokens[self.i]
 
-    def next(self) -> _Token:
+    def next(self) -> Token:
         token = self.tokens[self.i]
         self.i += 1
         return token
@@ -289,7 +248,7 @@ class _Parser:
             return self.negative(token.at)
         raise self.expected("a value")
 
-    def named(self, token: _Token) -> _Part:
+    def named(self, token: Token) -> _Part:
         """`was.x`, `changed(x)`, `min(a, b)` and `max(a, b)`."""
         self.next()
         if self.take("."):
