@@ -17,7 +17,8 @@ from benchmarks import summary
 from benchmarks.cells import Result, run
 from benchmarks.experiments import ablation, answers, quality
 from benchmarks.experiments.fuzz.bases import BASES
-from benchmarks.experiments.speed.measuring import PARTS
+from benchmarks.experiments.serving.measuring import PARTS as SERVING
+from benchmarks.experiments.speed.measuring import PARTS as SPEED
 from benchmarks.methods import METHODS
 from benchmarks.options import Options
 from benchmarks.pages import Finding, foot
@@ -36,10 +37,10 @@ DPI = 130
 KNOWN = {
     "table": (*MAIN, GERMAN),
     "method": tuple(dict.fromkeys((*METHODS, *ablation.METHODS, *quality.METHODS, *answers.METHODS, *BASES))),
-    "part": tuple(PARTS),
+    "part": (*SPEED, *SERVING),
 }
 # Options of one experiment alone.
-SPECIAL = {"rows": "scale", "parts": "speed", "repeats": "speed", "calls": "speed"}
+SPECIAL = {"rows": "scale", "parts": "speed or serving", "repeats": "speed", "calls": "speed"}
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -78,7 +79,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--answering", type=float, help="seconds that a method may answer")
     parser.add_argument("--queries", type=int, help="test rows of each predicted class")
     parser.add_argument("--rows", nargs="+", type=int, help="sizes of the tables (scale)")
-    parser.add_argument("--parts", nargs="+", help=f"any of {', '.join(PARTS)} (speed)")
+    parser.add_argument(
+        "--parts", nargs="+", help=f"any of {', '.join(SPEED)} (speed), or {', '.join(SERVING)} (serving)"
+    )
     parser.add_argument("--repeats", type=int, help="rounds of which the median is taken (speed)")
     parser.add_argument("--calls", type=int, help="calls for one row (speed)")
     parser.add_argument("--out", type=Path, help="folder for pages and figures")
@@ -96,7 +99,7 @@ def _names(asked: Sequence[str]) -> list[str]:
 def _options(parsed: argparse.Namespace, names: Sequence[str]) -> Options:
     given = {name: value for name, value in vars(parsed).items() if value is not None}
     for name, owner in SPECIAL.items():
-        if name in given and owner not in names:
+        if name in given and not set(owner.split(" or ")) & set(names):
             raise UserError(f"--{name} is an option of {owner}; leave it out, or name {owner}")
     for name in ("learning", "answering", "queries", "rows", "repeats", "calls"):
         for value in _several(given.get(name, [])):

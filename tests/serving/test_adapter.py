@@ -47,6 +47,10 @@ def test_inference_gives_the_answers_of_explain(http: httpx.Client, plain: Expla
     assert http.get(f"{own}/ready").json()["ready"] is True
     assert http.get("/v2").json()["name"] == "dicoflex"
     assert http.get("/v2/health/ready").status_code == 200
+    bare = {"content": json.dumps({**asked, "parameters": {**asked["parameters"], "binary_data_output": True}})}
+    assert http.post(f"{own}/infer", **bare).json()["outputs"] == found["outputs"]
+    assert http.post(f"{own}/infer", **bare, headers={"Origin": "https://a.example"}).status_code == 415
+    assert http.post(f"{own}/infer", **bare, headers={"Inference-Header-Content-Length": "9"}).status_code == 422
     for wrong in ([], [{}], [{"name": "city", "shape": [2], "data": ["Ulm"]}], tensors(body, types)[:3]):
         assert http.post("/v2/models/plain/infer", json={"inputs": wrong}).status_code == 422
 

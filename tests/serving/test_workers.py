@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -13,10 +14,12 @@ from pathlib import Path
 
 import httpx
 import pytest
+import uvicorn
 from prometheus_client.parser import text_string_to_metric_families
 
 from dicoflex.cli import main
 from dicoflex.explainer import Explainer
+from dicoflex.serving import Settings, serve
 from serving.running import Running, question, started
 
 EXPLAIN = "/v1/models/plain/explain"
@@ -84,6 +87,24 @@ def test_told_to_end_a_server_answers_what_was_asked(models: Path, plain: Explai
             assert ready.json()["code"] == "draining"
             assert [one.result().status_code for one in waiting] == [200] * 6
         assert server.process.wait(30) == 0
+
+
+def test_no_piece_of_an_answer_waits_for_another(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+
+    def run(_: uvicorn.Server, sockets: list[socket.socket]) -> None:
+        with socket.create_connection(sockets[0].getsockname()) as _, sockets[0].accept()[0] as accepted:
+            seen.append(accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+
+    monkeypatch.setattr(uvicorn.Server, "run", run)
+    monkeypatch.setenv("NUMBA_NUM_THREADS", os.environ.get("NUMBA_NUM_THREADS", "1"))
+    monkeypatch.setenv("DICOFLEX_SERVING", "")
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        serve(Settings(models=models, port=0))
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert seen == [1]
 
 
 def test_another_address_without_keys_is_refused(models: Path, capsys: pytest.CaptureFixture[str]) -> None:

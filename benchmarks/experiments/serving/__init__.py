@@ -1,8 +1,8 @@
 """What a server does under load: requests per second, waits, and whether anything is lost when it changes or ends.
 
-dicoflex bench serving                        all parts (about ten minutes)
-dicoflex bench serving --quick                a slice in a minute
-dicoflex bench serving --methods load hostile
+dicoflex bench serving                        all parts (about forty minutes)
+dicoflex bench serving --quick                a slice in some minutes, without the parts that fetch packages
+dicoflex bench serving --parts load hostile
 """
 
 from __future__ import annotations

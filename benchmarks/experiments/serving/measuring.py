@@ -1,85 +1,40 @@
-"""The parts: load, equal answers, changes under load, a stream, hostile bodies, the audit log, the start."""
+"""The parts: one row, load, equal answers, changes under load, a stream, hostile bodies, the audit log, and others."""
 
 from __future__ import annotations
 
 __all__ = ["PARTS", "cells", "measure"]
 
 import os
-import shutil
 import signal
-import subprocess
-import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import httpx
+import numpy as np
 import orjson
 import pandas as pd
 
 from benchmarks.cells import Cell, Size
+from benchmarks.experiments.serving.contract import contract
+from benchmarks.experiments.serving.ground import CONNECTIONS, Ground
 from benchmarks.experiments.serving.hostile import bodies_of
-from benchmarks.experiments.serving.load import ask_all
-from benchmarks.experiments.serving.processes import SOURCE, black_box_server, memory, served
-from benchmarks.methods import model_file
+from benchmarks.experiments.serving.installs import adapter, install, start
+from benchmarks.experiments.serving.load import ask_all, ask_in_turns
+from benchmarks.experiments.serving.one_row import one_row
+from benchmarks.experiments.serving.processes import black_box_server, memory, served
+from benchmarks.experiments.serving.soaking import soak
 from benchmarks.options import Options
 from benchmarks.tables import GERMAN
-from benchmarks.tasks import Task, prepare
 from dicoflex import load
 from dicoflex.serving.audit import verify_folder
 from dicoflex.serving.replay import replay
-from dicoflex.values import is_missing, plain
+from dicoflex.table.plain_rows import plain_row
 
-CONNECTIONS = 32
 FULL = Size(learning=20.0)
 QUICK = Size(rows=600, queries=6, learning=None, quick=True)
-# Few steps: how long an answer takes, not how good it is, is what is measured.
-SHORT: dict[str, Any] = {"training": {"epochs": 1, "min_steps": 60}, "fit_config": {"passes": 1, "rounds": 0}}
-
-
-@dataclass(frozen=True)
-class Amount:
-    """How many requests, answers to compare, rows of a stream, requests while something changes, and to replay."""
-
-    requests: int = 1_500
-    compared: int = 10_000
-    streamed: int = 100_000
-    changing: int = 5_000
-    replayed: int = 1_000
-
-
-MUCH, LITTLE = Amount(), Amount(requests=64, compared=40, streamed=300, changing=60, replayed=20)
-
-
-class Ground:
-    """A folder with a model, the bodies of questions about its table's rows, and how much to do."""
-
-    def __init__(self, cell: Cell, models: Path) -> None:
-        self.task: Task = prepare(cell)
-        self.amount = LITTLE if cell.size.quick else MUCH
-        settings = {**SHORT, "coherence": True, "max_seconds": None} if cell.size.quick else {"coherence": True}
-        self.model = model_file(cell, self.task, models, "mixed", variant="serving", **settings)
-        self.folder = Path(tempfile.mkdtemp(prefix="dicoflex-serving-"))
-        self.models = self.folder / "models"
-        self.models.mkdir()
-        shutil.copy(self.model, self.models / "m.dicoflex")
-
-    def rows(self, count: int) -> list[dict[str, Any]]:
-        """Test rows, again and again, as they are sent."""
-        frame = self.task.data.X_test
-        cells = frame.astype(object).to_numpy().tolist()
-        names = [str(name) for name in frame.columns]
-        own = [dict(zip(names, (None if is_missing(v) else plain(v) for v in row), strict=True)) for row in cells]
-        return [{"values": own[i % len(own)]} for i in range(count)]
-
-    def bodies(self, count: int, **settings: Any) -> list[bytes]:
-        """Questions about one row each."""
-        target = plain(self.task.data.positive)
-        return [orjson.dumps({"rows": [row], "target": target, "n": 5, **settings}) for row in self.rows(count)]
 
 
 def _load(ground: Ground) -> dict[str, Any]:
@@ -106,14 +61,14 @@ def _equal(ground: Ground) -> dict[str, Any]:
     bodies = ground.bodies(count, refine=False, include=[])
     with served(ground.models) as server:
         found = ask_all(f"{server.url}/v1/models/m/explain", bodies, connections=CONNECTIONS, keep=True)
-    explainer, target = load(ground.model), ground.task.data.positive
+    explainer, target = load(ground.model), ground.target
     frame = ground.task.data.X_test
     rows = pd.concat([frame] * (1 + count // len(frame))).head(count).reset_index(drop=True)
     direct = explainer.explain(rows, target=target, n=5, refine=False, random_state=0)
     values = [[] for _ in range(count)]
     cells = direct.frame.astype(object).to_numpy().tolist()
     for place, row in zip(direct.positions.tolist(), cells, strict=True):
-        values[place].append([None if is_missing(v) else plain(v) for v in row])
+        values[place].append(plain_row(row))
     same = 0
     for number, text in found.bodies.items():
         told = orjson.loads(text)["results"][0]["counterfactuals"]
@@ -131,15 +86,17 @@ def _changes(ground: Ground) -> dict[str, Any]:
     with served(ground.models, "--poll-seconds", "0.2") as server:
         _later(0.3, lambda: os.utime(ground.models / "m.dicoflex"))
         found["model replaced"] = _asked(server.url, bodies)
-    with served(ground.models) as server:
-        # What is sent before the server stops listening is answered; who comes later is told so by the system.
-        server.process.send_signal(signal.SIGTERM)
-        found["told to end (SIGTERM)"] = _asked(server.url, bodies[: max(8, len(bodies) // 100)])
+    with served(ground.models) as server, served(ground.models) as other:
+        # As behind a balancer: who is told by the first that it ends goes to the second.
+        _later(0.3, lambda: server.process.send_signal(signal.SIGTERM))
+        found["one of two told to end (SIGTERM)"] = _asked(server.url, bodies, other.url)
+        found["one of two told to end (SIGTERM)"]["ended"] = server.process.wait(60)
     return {"changes": found}
 
 
-def _asked(url: str, bodies: list[bytes]) -> dict[str, Any]:
-    return ask_all(f"{url}/v1/models/m/explain", bodies, connections=16).figures()
+def _asked(url: str, bodies: list[bytes], *others: str) -> dict[str, Any]:
+    first, *more = (f"{one}/v1/models/m/explain" for one in (url, *others))
+    return ask_all(first, bodies, connections=16, others=more).figures()
 
 
 def _later(seconds: float, work: Callable[[], Any]) -> None:
@@ -149,7 +106,7 @@ def _later(seconds: float, work: Callable[[], Any]) -> None:
 def _stream(ground: Ground) -> dict[str, Any]:
     """Many rows in one request: rows per second, and how much the server's memory grew."""
     count = ground.amount.streamed
-    target = plain(ground.task.data.positive)
+    target = ground.target
     settings = {"target": target, "n": 1, "refine": False, "include": []}
     few = b"\n".join(map(orjson.dumps, [settings, *ground.rows(500)]))
     many = b"\n".join(map(orjson.dumps, [settings, *ground.rows(count)]))
@@ -186,65 +143,43 @@ def _hostile(ground: Ground) -> dict[str, Any]:
 
 
 def _audit(ground: Ground) -> dict[str, Any]:
-    """What the audit log costs, and whether its answers can be given again."""
+    """What the audit log costs, by turns with and without, and whether its answers can be given again."""
     bodies = ground.bodies(ground.amount.replayed, refine=False)
-    log, found = ground.folder / "audit", {}
-    for name, options in {"without": (), "with": ("--audit", str(log), "--audit-values")}.items():
-        with served(ground.models, *options) as server:
-            url = f"{server.url}/v1/models/m/explain"
-            ask_all(url, bodies[:CONNECTIONS], connections=1)
-            found[name] = ask_all(url, bodies, connections=1).figures()
+    log = ground.folder / "audit"
+    with served(ground.models) as bare, served(ground.models, "--audit", str(log), "--audit-values") as logging:
+        urls = [f"{server.url}/v1/models/m/explain" for server in (bare, logging)]
+        ask_in_turns(urls, bodies[:CONNECTIONS])
+        without, with_log = ask_in_turns(urls, bodies)
     count, findings = verify_folder(log)
     again = replay(log, [ground.model])
     return {
-        "milliseconds": found["with"]["p50"] - found["without"]["p50"], "records": count, "findings": len(findings),
-        "identical": again.identical, "different": len(again.different),
+        "milliseconds": 1000 * float(np.median(np.subtract(with_log, without))), "records": count,
+        "findings": len(findings), "identical": again.identical, "different": len(again.different),
     }  # fmt: skip
 
 
-ANSWERING = """
-import sys
-from dicoflex import load
-import pandas as pd
-explainer = load(sys.argv[1])
-explainer.explain(pd.read_pickle(sys.argv[2]), target=explainer.classes_[-1], n=5, random_state=0)
-with open("/proc/self/status") as file:
-    print(next(int(line.split()[1]) for line in file if line.startswith("VmHWM")) / 1024)
-"""
-LEARNING = "import torch, zuko, sklearn.ensemble, matplotlib.figure" + ANSWERING
-
-
-def _start(ground: Ground) -> dict[str, Any]:
-    """Seconds and memory of a fresh process that loads a model and answers, without and with what learning imports."""
-    rows = ground.folder / "rows.pickle"
-    ground.task.data.X_test.head(1).to_pickle(rows)
-    env = os.environ | {"PYTHONPATH": str(SOURCE)}
-    found: dict[str, Any] = {}
-    for _ in range(3):
-        for name, code in {"answering": ANSWERING, "with what learning imports": LEARNING}.items():
-            started = time.perf_counter()
-            command = [sys.executable, "-c", code, str(ground.model), str(rows)]
-            ran = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
-            taken = time.perf_counter() - started
-            seconds = min(taken, found.get(name, {}).get("seconds", taken))
-            found[name] = {"seconds": seconds, "memory": float(ran.stdout)}
-    return {"starts": found}
-
-
 PARTS: dict[str, Callable[[Ground], dict[str, Any]]] = {
+    "row": one_row,
     "load": _load,
     "equal": _equal,
     "changes": _changes,
     "stream": _stream,
     "hostile": _hostile,
+    "contract": contract,
     "audit": _audit,
-    "start": _start,
+    "start": start,
+    "soak": soak,
+    "adapter": adapter,
+    "install": install,
 }
+INSTALLING = ("adapter", "install")
+"""Parts that make an environment of their own, for which packages are fetched."""
 
 
 def cells(options: Options) -> list[Cell]:
     """A cell per part, all on one table."""
-    parts = options.pick_methods(tuple(PARTS), quick=tuple(PARTS))
+    usual = [part for part in PARTS if not options.quick or part not in INSTALLING]
+    parts = [part for part in PARTS if part in (usual if options.parts is None else options.parts)]
     tables = options.pick_tables((GERMAN,), quick=(GERMAN,))
     size = options.size(FULL, QUICK)
     return [Cell("serving", table, part, options.pick_seeds()[0], size) for table in tables for part in parts]
@@ -256,4 +191,4 @@ def measure(cell: Cell, models: Path) -> dict[str, Any]:
     try:
         return PARTS[cell.method](ground)
     finally:
-        shutil.rmtree(ground.folder, ignore_errors=True)
+        ground.close()

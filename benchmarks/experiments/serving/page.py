@@ -32,6 +32,19 @@ def figures(results: Sequence[Result]) -> dict[str, Figure]:  # noqa: ARG001
     return {}
 
 
+def _row(found: dict[str, Any]) -> Iterator[str]:
+    yield "\n## One row\n\n"
+    yield f"{found['calls']:,} calls of each, by turns in one process: five answers to one row, from plain values to "
+    yield "plain values or from frame to frame, beside one `predict_proba` of the black box, a scikit-learn pipeline, "
+    yield "for the same row. The constraints freeze a feature, let one only rise, limit one, forbid a level, and allow "
+    yield "four changes.\n\n"
+    rows = [
+        [name, number(one["p50"], 2), number(one["p99"], 2), number(one["share"], 2)]
+        for name, one in found["waits"].items()
+    ]
+    yield table(["", "p50, ms", "p99, ms", "p50, in calls of `predict_proba`"], rows)
+
+
 def _load(found: dict[str, Any]) -> Iterator[str]:
     loads = found["loads"]
     yield "\n## Load\n\n"
@@ -73,6 +86,21 @@ def _hostile(found: dict[str, Any]) -> Iterator[str]:
     yield f"and the server {'answers' if found['alive'] else 'does not answer'} afterwards.\n"
 
 
+def _contract(found: dict[str, Any]) -> Iterator[str]:
+    yield "\n## The contract\n\n"
+    if "left_out" in found:
+        yield f"Left out: {found['left_out']}.\n"
+        return
+    yield f"schemathesis, all checks, {found['examples']} examples per route: "
+    yield f"{'a check failed' if found['failed'] else 'no check failed'}.\n\n"
+    rows = [
+        [f"`{route}`", f"{sum(own.values()):,}", ", ".join(f"{count:,} × {status}" for status, count in own.items())]
+        for route, own in found["routes"].items()
+        if route.startswith("/v1")
+    ]
+    yield table(["route", "requests", "answers"], rows)
+
+
 def _audit(found: dict[str, Any]) -> Iterator[str]:
     total = found["identical"] + found["different"]
     yield f"\n## The audit log\n\nIt adds {found['milliseconds']:.2f} ms to a request. {found['records']:,} records, "
@@ -85,12 +113,38 @@ def _start(found: dict[str, Any]) -> Iterator[str]:
     yield table(["process", "seconds", "memory, MB"], rows)
 
 
+def _soak(found: dict[str, Any]) -> Iterator[str]:
+    grown = found["at_end"] / found["after_warm_up"] - 1
+    yield f"\n## A soak\n\n{found['seconds'] / 60:g} minutes at {found['asked_rate']:.0f} requests per second, half "
+    yield f"of what it can do: {found['failed']} of {found['requests']:,} failed, p50 {found['p50']:.1f} ms, p99 "
+    yield f"{found['p99']:.1f} ms. Memory was {found['after_warm_up']:.0f} MB after the warm-up and "
+    yield f"{found['at_end']:.0f} MB at the end ({grown:+.1%}).\n"
+
+
+def _adapter(found: dict[str, Any]) -> Iterator[str]:
+    yield "\n## Another's client\n\n"
+    yield f"tritonclient, asking `/v2` about {found['rows']} rows: {found['answers']} answers, "
+    yield f"{'all' if found['same'] else 'not all'} as `/v1` gives them; the server is "
+    yield f"{'ready' if found['ready'] else 'not ready'} to it.\n"
+
+
+def _install(found: dict[str, Any]) -> Iterator[str]:
+    yield f"\n## The install\n\n`dicoflex[serve,sign]` in a fresh environment: {found['megabytes']:.0f} MB in "
+    yield f"{len(found['packages'])} packages. A process that loads a model and answers one row takes "
+    yield f"{found['seconds']:.2f} s and {found['memory']:.0f} MB.\n"
+
+
 SECTIONS = {
+    "row": _row,
     "load": _load,
     "equal": _equal,
     "changes": _changes,
     "stream": _stream,
     "hostile": _hostile,
+    "contract": _contract,
     "audit": _audit,
     "start": _start,
+    "soak": _soak,
+    "adapter": _adapter,
+    "install": _install,
 }

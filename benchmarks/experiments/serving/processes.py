@@ -46,7 +46,9 @@ async def ask(request):
 app = Starlette(routes=[Route("/predict", ask, methods=["POST"])])
 config = uvicorn.Config(app, log_config=None, access_log=False)
 import socket
-listening = socket.socket(); listening.bind(("127.0.0.1", 0)); listening.listen(2048)
+listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+listening.bind(("127.0.0.1", 0)); listening.listen(2048)
 print(f'{{"event": "ready", "url": "http://127.0.0.1:{listening.getsockname()[1]}"}}', flush=True)
 uvicorn.Server(config).run(sockets=[listening])
 """

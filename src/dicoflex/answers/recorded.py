@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dicoflex.answers.origin import Origin
 from dicoflex.errors import QueryError
 from dicoflex.table.encoding import Values
+from dicoflex.table.plain_rows import cells_of
 from dicoflex.values import is_missing, plain, typed
 
 Bools = NDArray[np.bool_]
@@ -151,8 +152,7 @@ def _equal(said: Any, told: Any) -> Bools:
 
 def _cells(frame: pd.DataFrame) -> list[Keys]:
     """The rows of a frame by their keys."""
-    columns = [frame.iloc[:, j].astype(object).tolist() for j in range(frame.shape[1])]
-    return [keys_of(row) for row in zip(*columns, strict=True)] if columns else [()] * len(frame)
+    return [keys_of(row) for row in cells_of(frame)]
 
 
 def keys_of(cells: Sequence[Any]) -> Keys:

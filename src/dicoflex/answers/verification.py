@@ -24,8 +24,9 @@ from dicoflex.constraints.rules.meaning import evaluate, worked_out
 from dicoflex.constraints.rules.parser import parse, parse_value
 from dicoflex.constraints.rules.tree import Expression, Rule, names
 from dicoflex.table.feature import Feature, Kind, dtype_of
+from dicoflex.table.plain_rows import cells_of
 from dicoflex.table.schema import Schema
-from dicoflex.values import equal, is_missing, plain
+from dicoflex.values import equal, is_missing
 
 ROUNDING = 1e-14  # of limits that are calculated from the query, as a share of their size
 STEP_ROUNDING = 1e-12  # of multiples of a step, as a share of their size
@@ -306,8 +307,7 @@ def _known(feature: Feature) -> Callable[[Any], bool]:
 
 def _rows(frame: pd.DataFrame) -> list[Row]:
     """The rows as dicts of plain Python values."""
-    columns = [[plain(value) for value in frame.iloc[:, j].astype(object)] for j in range(frame.shape[1])]
-    return [dict(zip(frame.columns, row, strict=True)) for row in zip(*columns, strict=True)]
+    return [dict(zip(frame.columns, row, strict=True)) for row in cells_of(frame)]
 
 
 def _same_types(queries: pd.DataFrame, frame: pd.DataFrame) -> bool:

@@ -29,6 +29,8 @@ from dicoflex.table.feature import Feature
 
 SCORES = {"log_density": "FP64", "probability": "FP64"}
 LEFT = 499
+ELSEWHERE = ("binary_data_output",)
+"""Parameters that clients send for an extension of the protocol that is not offered, and can do without."""
 
 
 def routes(state: State, live: Any, ready: Any) -> list[Route]:
@@ -77,7 +79,7 @@ class _Adapter:
         settings = self.state.settings
         served = self._served(request)
         seconds = deadline_of(request, settings.max_seconds)
-        given = load_json(await read_body(request, JSON, most=settings.max_body))
+        given = load_json(await read_body(request, _types(request), most=settings.max_body))
         question = read_question(orjson.dumps(_question(given)), served.model, served.reader, settings)
         try:
             found = await ask(self.state, job_of(question, served.model), request, seconds)
@@ -99,6 +101,13 @@ class _Adapter:
         served = self.state.registry.get(name if pinned is None else f"{name}@{pinned}")
         request.state.facts["model"] = served.name
         return served
+
+
+def _types(request: Request) -> tuple[str, ...]:
+    """The types that a body may say it has: clients of the protocol say none, which a browser's page may not."""
+    if "inference-header-content-length" in request.headers:
+        raise Problem("invalid-request", "tensors are read as JSON; send them with binary_data=False")
+    return JSON if "origin" in request.headers else (*JSON, "")
 
 
 def _json(value: Any) -> Response:
@@ -152,7 +161,7 @@ def _column(tensor: Any) -> tuple[str, Cells]:
 def _settings(parameters: Any) -> dict[str, Any]:
     if not isinstance(parameters, dict) or "rows" in parameters:
         raise Problem("invalid-request", "parameters must be an object with settings")
-    found = dict(parameters)
+    found = {name: value for name, value in parameters.items() if name not in ELSEWHERE}
     for name in ("constraints", "frozen", "include"):
         if isinstance(found.get(name), str):
             found[name] = load_json(found[name].encode())

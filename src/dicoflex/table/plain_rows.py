@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["PlainRows", "Row", "plain_row"]
+__all__ = ["PlainRows", "Row", "cells_of", "plain_row"]
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -64,6 +64,16 @@ class PlainRows:
         columns = zip(*rows, strict=True)
         names = self.encoding.schema.names
         return pd.DataFrame({name: list(cells) for name, cells in zip(names, columns, strict=True)})
+
+
+def cells_of(frame: pd.DataFrame) -> list[list[Any]]:
+    """The rows of a frame as plain values, each column in its own type; what is missing stays as the column has it.
+
+    >>> cells_of(pd.DataFrame({"age": [31], "rate": [0.5], "own": [True]}))
+    [[31, 0.5, True]]
+    """
+    # One look at all columns is cheaper than one at each.
+    return [[plain(cell) for cell in row] for row in frame.to_numpy(dtype=object).tolist()]
 
 
 def plain_row(cells: Row) -> list[Any]:

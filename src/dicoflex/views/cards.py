@@ -28,6 +28,7 @@ import pandas as pd
 from dicoflex.request import Request
 from dicoflex.runtime.printable import printable
 from dicoflex.table.feature import Feature, Kind
+from dicoflex.table.plain_rows import cells_of
 from dicoflex.table.schema import Schema
 from dicoflex.values import plain, typed
 from dicoflex.views.words import FIRST_DIGITS, finite, likelihood_word, percent, shown
@@ -241,8 +242,7 @@ def rows(frame: pd.DataFrame) -> list[tuple[Any, ...]]:
     >>> rows(pd.DataFrame({"age": [31], "rate": [0.5], "own": [True]}))
     [(31, 0.5, True)]
     """
-    columns = [map(plain, frame.iloc[:, j].tolist()) for j in range(frame.shape[1])]
-    return list(zip(*columns, strict=True))
+    return [tuple(row) for row in cells_of(frame)]
 
 
 def _answers(result: Result, values: tuple[Any, ...], own: np.ndarray) -> list[Answer]:
