@@ -53,7 +53,7 @@ def test_a_phone(sight: Callable[..., Sight], playwright: Playwright) -> None:
     assert 0 <= top["y"] < 200  # still in sight, though the sheet is scrolled
     assert count.inner_text()
     page.get_by_role("button", name="Close").tap()
-    assert page.locator("dialog[open]").count() == 0
+    sheet.wait_for(state="detached")
     seen.settle()
     assert page.evaluate(SIDEWAYS) <= 0
     assert seen.errors == []
