@@ -3,7 +3,7 @@ import { batch, computed, effect, untracked } from "@preact/signals";
 import { NoAnswer, Refusal, ask, line, once } from "./ask.js";
 import { calm, forget, isCalm, later } from "./history.js";
 import { EFFORT } from "./limits.js";
-import { answer, loosenings, model, person, plans, question, refusal, score, settled, values, visible, wanted, wish } from "./state.js";
+import { answer, loosenings, model, person, plans, question, refusal, score, settled, values, visible, VIRTUAL, wanted, wish } from "./state.js";
 
 /** Plans keep their columns: what was shown stays where it was, new ones fill the gaps; the easiest first on request. */
 function inPlace(found, before, easy) {
@@ -52,7 +52,7 @@ function retryPerson(id) {
 /** The row by hand as text: it is scored again when the text changes. */
 const scoring = computed(() => {
   if (!values.value || !model.value) return null;
-  return JSON.stringify({ values: { ...values.value, ...wish.value.hand }, target: wanted(), strips: true, ...(visible.value && { features: visible.value }) });
+  return JSON.stringify({ values: { ...values.value, ...wish.value.hand }, target: wanted(), strips: true, ...(model.value.features.length > VIRTUAL && { features: visible.value ?? [] }) });
 });
 
 // -- settled ---------------------------------------------------------------------------------------------------

@@ -6,12 +6,11 @@ import { isLimited } from "./limits.js";
 import { Control, Effort, Lock, Way } from "./control.js";
 import { Hand, HandActions, handCount, handPercent } from "./hand.js";
 import { Actions, PlanCell, PlanHead, feet } from "./plans.js";
-import { answer, changed, chosen, model, person, plans, refusal, values, view, visible, wish } from "./state.js";
+import { answer, changed, chosen, model, person, plans, refusal, values, view, visible, VIRTUAL, wish } from "./state.js";
 import { t } from "./texts.js";
 import { shown, told } from "./values.js";
 import { classes, html } from "./view.js";
 
-const VIRTUAL = 60;
 const HEIGHT = 84;
 const SPARE = 6;
 
@@ -117,7 +116,7 @@ export function Table() {
   const body = useRef(null);
   const rows = rowsShown(useOrder(body));
   const { first, last, virtual, onScroll } = useWindow(rows.length, box);
-  const names = virtual ? rows.slice(first, last).map((feature) => feature.name) : null;
+  const names = model.value.features.length > VIRTUAL ? rows.slice(first, last).map((feature) => feature.name) : null;
   useEffect(() => {
     visible.value = names;
   }, [names?.join("\n")]);

@@ -33,7 +33,8 @@ def test_a_phone(sight: Callable[..., Sight], playwright: Playwright) -> None:
     assert page.evaluate(SMALL) == []
     assert sheet.evaluate("(sheet) => sheet.scrollWidth - sheet.clientWidth") <= 0
     row = sheet.locator('[data-feature="credit_amount"]')
-    row.scroll_into_view_if_needed()
+    row.evaluate("(row) => row.scrollIntoView({block: 'center'})")
+    page.wait_for_timeout(400)  # rows take their height when they come into sight
     thumb = row.locator("input.thumb.high")
     box = thumb.bounding_box()
     assert box is not None
