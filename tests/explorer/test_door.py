@@ -125,7 +125,7 @@ def test_a_bug_is_told_without_values(loans: Explorer, capsys: pytest.CaptureFix
 def test_a_token_opens_messages_alone(loans: Explorer) -> None:
     with pytest.raises(SettingError, match="without a token"):
         Door(host="0.0.0.0")
-    door = Door(host="box.example", token="sesame")
+    door = Door(host="0.0.0.0", token="sesame", names=("Box.example",))
     with TestClient(create(loans, door), base_url="http://box.example") as client:
         assert client.get("/").status_code == 200
         assert client.post("/api/model", json={}).status_code == 401

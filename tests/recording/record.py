@@ -137,7 +137,7 @@ def fit(name: str) -> DiCoFlex:
     explainer = DiCoFlex(
         case.generator, generator_config=case.config(), training={"min_steps": 0, "epochs": 3},
         fit_config={"passes": 2, "rounds": 1 if case.judged else 0, "own_draws": 800}, random_state=SEED,
-        min_count=1, coherence=False,
+        min_count=1, coherence=False, marginals=False,
     )  # fmt: skip
     remembered = KEY if GENERATORS[case.generator].keeps_rows else False
     judge = {"predict_proba": case.black_box} if case.judged else {}

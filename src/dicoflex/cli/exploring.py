@@ -4,14 +4,14 @@ from __future__ import annotations
 
 __all__ = ["COMMANDS"]
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dicoflex.cli.messages import note
-from dicoflex.cli.options import Drop, spread
+from dicoflex.cli.options import Drop, repeated, spread
 from dicoflex.errors import SettingError
 
 if TYPE_CHECKING:
@@ -25,6 +25,9 @@ class DoorFlags:
     port: Annotated[int, typer.Option(help="Port; 0 takes a free one.")] = 0
     host: Annotated[str, typer.Option(help="Address to listen on; another than this machine's needs --token.")] = (
         "127.0.0.1"
+    )
+    names: Annotated[list[str], repeated("--host-name", "NAME", "Name that the page may be opened by.")] = field(
+        default_factory=list
     )
     token: Annotated[str | None, typer.Option(help="Word that messages must bring along.", show_default=False)] = None
     key: Annotated[Path | None, typer.Option(help="Private key to sign receipts with.", show_default=False)] = None
@@ -56,7 +59,7 @@ def explore(
     with extra("serve", to="open the explorer"):
         from dicoflex.serving.exploring import Door, open_door
 
-    door = Door(host=flags.host, port=flags.port, token=flags.token)
+    door = Door(host=flags.host, port=flags.port, token=flags.token, names=tuple(flags.names))
     options: dict[str, Any] = {"texts": texts, "target": target, "key": flags.key}
     explorer = _example(**options) if model is None else _of_files(model, people, row_id, drop, **options)
     open_door(explorer, door, opened=_open if flags.open_page else _say)

@@ -83,8 +83,10 @@ def stated_of(given: dict[str, Any], names: Names) -> Constraints:
             found[field] = value
         elif isinstance(value, dict):
             found[field] = [[by_key.get(key, key), item] for key, item in value.items()]
-        else:
+        elif isinstance(value, list):
             found[field] = [by_key.get(key, key) if isinstance(key, str) else key for key in value]
+        else:
+            found[field] = value
     return Constraints(**found)
 
 

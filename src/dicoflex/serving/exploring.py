@@ -52,6 +52,8 @@ Made = TypeVar("Made")
 class Door:
     """Where the explorer listens. token: what messages bring along; another address than this machine's needs one.
 
+    names: what else it may be called by, besides its address.
+
     >>> Door().host
     '127.0.0.1'
     """
@@ -59,6 +61,12 @@ class Door:
     host: str = "127.0.0.1"
     port: int = 0
     token: str | None = None
+    names: tuple[str, ...] = ()
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """All names that a request may call the server by."""
+        return (*LOOPBACK, self.host.lower(), *map(str.lower, self.names))
 
     def __post_init__(self) -> None:
         if self.host not in LOOPBACK and not self.token:
@@ -89,7 +97,11 @@ def create(explorer: Explorer, door: Door) -> Starlette:
             Route("/{name}", own.page),
             Route("/api/{kind}", own.message, methods=["POST"]),
         ],
-        middleware=[Middleware(ExplorerGate, hosts=(*LOOPBACK, door.host), token=door.token)],
+        middleware=[
+            Middleware(
+                ExplorerGate, hosts=(*LOOPBACK, door.host.lower(), *map(str.lower, door.names)), token=door.token
+            )
+        ],
         exception_handlers={Problem: _told, HTTPException: _http, Exception: _internal},
     )
     app.router.redirect_slashes = False
