@@ -1,6 +1,6 @@
 // The two speeds: fast on every event (plans, by hand), and settled once nothing moved for a while.
 import { batch, computed, effect, untracked } from "@preact/signals";
-import { NoAnswer, Refusal, ask, line, once } from "./ask.js";
+import { NoAnswer, Refusal, ask, idle, line, once } from "./ask.js";
 import { calm, forget, isCalm, later } from "./history.js";
 import { EFFORT } from "./limits.js";
 import { answer, loosenings, model, person, plans, question, refusal, score, settled, values, visible, VIRTUAL, wanted, wish } from "./state.js";
@@ -112,6 +112,7 @@ export function run() {
   effect(() => {
     calm.value;
     answer.value;
+    if (!idle.value) return; // what is quick goes first
     untracked(() => isCalm() && settleWhenAnswered(question.value));
   });
   later();
