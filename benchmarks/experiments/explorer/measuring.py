@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["PARTS", "cells", "measure"]
 
 import gzip
+import shutil
 import tempfile
 import time
 from collections.abc import Callable
@@ -130,4 +131,8 @@ def cells(options: Options) -> list[Cell]:
 
 def measure(cell: Cell, models: Path) -> dict[str, Any]:
     """The figures of a part."""
-    return PARTS[cell.method](Ground(cell, models))
+    ground = Ground(cell, models)
+    try:
+        return PARTS[cell.method](ground)
+    finally:
+        shutil.rmtree(ground.people.parent, ignore_errors=True)
