@@ -11,7 +11,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted(
-    page for page in ROOT.rglob("*.md") if not any(part.startswith(".") for part in page.relative_to(ROOT).parts[:-1])
+    page
+    for page in ROOT.rglob("*.md")
+    if not any(part.startswith(".") or part == "node_modules" for part in page.relative_to(ROOT).parts[:-1])
 )
 BLOCK = re.compile(r"^(```+)[^\n]*\n.*?^\1[ \t]*$", flags=re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"!?\[[^\]]*\]\(\s*<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\s*\)")

@@ -89,6 +89,9 @@ export const line = signal({ state: "ok", error: null });
 /** How long the question in flight has been waiting: "", "bar" or "slow". */
 export const waiting = signal("");
 
+/** Whether nothing is asked and nothing waits. */
+export const idle = signal(true);
+
 let seq = 0;
 let busy = false;
 let failures = 0;
@@ -114,6 +117,7 @@ async function next() {
   const [[kind, job]] = newest;
   newest.delete(kind);
   busy = true;
+  idle.value = false;
   const timers = [setTimeout(() => (waiting.value = "bar"), BAR_AFTER), setTimeout(() => (waiting.value = "slow"), WORDS_AFTER)];
   const sent = ++seq;
   try {
@@ -127,7 +131,9 @@ async function next() {
   timers.forEach(clearTimeout);
   busy = false;
   if (!pause) next();
-  if (!busy) waiting.value = "";
+  if (busy) return;
+  waiting.value = "";
+  idle.value = !newest.size;
 }
 
 function failed(kind, job, error) {

@@ -1,9 +1,9 @@
 // The two speeds: fast on every event (plans, by hand), and settled once nothing moved for a while.
 import { batch, computed, effect, untracked } from "@preact/signals";
-import { NoAnswer, Refusal, ask, line, once } from "./ask.js";
+import { NoAnswer, Refusal, ask, idle, line, once } from "./ask.js";
 import { calm, forget, isCalm, later } from "./history.js";
 import { EFFORT } from "./limits.js";
-import { answer, loosenings, model, person, plans, question, refusal, score, settled, values, wanted, wish } from "./state.js";
+import { answer, loosenings, model, person, plans, question, refusal, score, settled, values, visible, VIRTUAL, wanted, wish } from "./state.js";
 
 /** Plans keep their columns: what was shown stays where it was, new ones fill the gaps; the easiest first on request. */
 function inPlace(found, before, easy) {
@@ -52,7 +52,7 @@ function retryPerson(id) {
 /** The row by hand as text: it is scored again when the text changes. */
 const scoring = computed(() => {
   if (!values.value || !model.value) return null;
-  return JSON.stringify({ values: { ...values.value, ...wish.value.hand }, target: wanted(), strips: true });
+  return JSON.stringify({ values: { ...values.value, ...wish.value.hand }, target: wanted(), strips: true, ...(model.value.features.length > VIRTUAL && { features: visible.value ?? [] }) });
 });
 
 // -- settled ---------------------------------------------------------------------------------------------------
@@ -112,6 +112,7 @@ export function run() {
   effect(() => {
     calm.value;
     answer.value;
+    if (!idle.value) return; // what is quick goes first
     untracked(() => isCalm() && settleWhenAnswered(question.value));
   });
   later();

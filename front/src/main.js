@@ -14,6 +14,8 @@ import { language, noun, t } from "./texts.js";
 import { wear } from "./theme.js";
 import { html } from "./view.js";
 
+export { shown } from "./values.js";
+
 const SLOW = 30000;
 const PAUSE = 1000;
 

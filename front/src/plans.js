@@ -79,10 +79,10 @@ export const FEET = [
 export const feet = () => FEET.filter(([name]) => name !== "effort" || Object.keys(answer.value?.body.constraints.cost ?? {}).length);
 
 /** What can be done with a plan. */
-export function Actions({ plan }) {
+export function Actions({ plan, receipt = false }) {
   return html`<div class="actions">
     <button type="button" class="quiet" onClick=${() => tryByHand(plan)} aria-label=${t("try.name", { letter: plan.letter })}>${t("try")}</button>
-    <button type="button" class="quiet" onClick=${() => openReceipt([plan])} aria-label=${t("receipt.name", { letter: plan.letter })}>${t("receipt")}</button>
+    ${receipt && html`<button type="button" class="quiet" onClick=${() => openReceipt([plan])} aria-label=${t("receipt.name", { letter: plan.letter })}>${t("receipt")}</button>`}
   </div>`;
 }
 
@@ -98,6 +98,6 @@ export function PlanCard({ plan, features }) {
         <button type="button" class="not-this" onClick=${() => change(lock(wish.value, one.feature))}>${t("cant")}</button></li>`;
     })}</ul>
     <dl>${feet().map(([name, say]) => html`<div><dt>${t(`foot.${name}`)}</dt><dd>${say(plan)}</dd></div>`)}</dl>`}
-    <${Actions} plan=${plan} />
+    <${Actions} plan=${plan} receipt />
   </li>`;
 }

@@ -26,6 +26,10 @@ export const dialog = signal(null);
 export const notice = signal("");
 export const view = signal({ show: "all", sort: "changed", search: "", more: false });
 export const saved = signal([]);
+/** A table of more rows than this shows only those in sight. */
+export const VIRTUAL = 60;
+/** Features whose decision is drawn: null is all; of a wide table only the rows in sight. */
+export const visible = signal(null);
 const narrowQuery = matchMedia("(max-width: 699.9px)");
 export const narrow = signal(narrowQuery.matches);
 narrowQuery.addEventListener("change", () => (narrow.value = narrowQuery.matches));

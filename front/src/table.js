@@ -1,17 +1,16 @@
 // The one table: what may change, in rows, and the plans beside it, in columns.
-import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { line } from "./ask.js";
 import { calm } from "./history.js";
 import { isLimited } from "./limits.js";
 import { Control, Effort, Lock, Way } from "./control.js";
 import { Hand, HandActions, handCount, handPercent } from "./hand.js";
 import { Actions, PlanCell, PlanHead, feet } from "./plans.js";
-import { answer, changed, chosen, model, person, plans, refusal, values, view, wish } from "./state.js";
+import { answer, changed, chosen, model, person, plans, refusal, values, view, visible, VIRTUAL, wish } from "./state.js";
 import { t } from "./texts.js";
 import { shown, told } from "./values.js";
 import { classes, html } from "./view.js";
 
-const VIRTUAL = 60;
 const HEIGHT = 84;
 const SPARE = 6;
 
@@ -117,6 +116,10 @@ export function Table() {
   const body = useRef(null);
   const rows = rowsShown(useOrder(body));
   const { first, last, virtual, onScroll } = useWindow(rows.length, box);
+  const names = model.value.features.length > VIRTUAL ? rows.slice(first, last).map((feature) => feature.name) : null;
+  useEffect(() => {
+    visible.value = names;
+  }, [names?.join("\n")]);
   const gone = line.value.state === "gone";
   const foot = (name) => html`<th scope="row" colspan="3">${t(`foot.${name}`)}</th>`;
   return html`<section class=${classes("board", gone && "gone")} aria-label=${t("board")}><${Tools} />

@@ -63,15 +63,17 @@ export const number = (value, options) => new Intl.NumberFormat(locale.value, op
 
 /** A number that came as English text ("3,908.5", "83 %"), as the language writes it. */
 export function numeral(text) {
-  if (locale.value === "en" || !/^[<>≥≤~−-]?\s*[\d.,]+(\s*%)?$/.test(text)) return text;
-  return text.replace(/[.,]/g, (sign) => (sign === "," ? "." : ","));
+  if (!/^[<>≥≤~−-]?\s*[\d.,]+(\s*%)?$/.test(text)) return text;
+  const whole = text.replace(/ /g, "\u00a0");
+  if (locale.value === "en") return whole;
+  return whole.replace(/[.,]/g, (sign) => (sign === "," ? "." : ","));
 }
 
 /** A share of one as percent, never rounded up to certainty. */
 export function percent(share) {
-  if (share > 0.99 && share < 1) return `> ${number(99)} %`;
-  if (share > 0 && share < 0.01) return `< ${number(1)} %`;
-  return `${number(Math.round(share * 100))} %`;
+  if (share > 0.99 && share < 1) return `>\u00a0${number(99)}\u00a0%`;
+  if (share > 0 && share < 0.01) return `<\u00a0${number(1)}\u00a0%`;
+  return `${number(Math.round(share * 100))}\u00a0%`;
 }
 
 /** Joined as in a sentence: a, b and c. */

@@ -68,15 +68,11 @@ export const limitTexts = () => [
   ...model.value.own.sentences,
 ];
 
-const LOOSER = {
-  range: (name, { low, high, low_text, high_text }) => t(low === null || low === undefined ? "looser.high" : high === null || high === undefined ? "looser.low" : "looser.between", { feature: name, low: numeral(low_text ?? ""), high: numeral(high_text ?? "") }),
-  max_changes: (_, { most }) => most && t("looser.max_changes", { n: most }),
-};
-
 /** A looser limit, as what a button would do. */
 export function looserText(one) {
   if (english()) return one.sentence;
-  if (one.kind === "confidence") return t("looser.confidence", { percent: percent(one.asking.confidence ?? one.arguments?.confidence ?? 0) });
-  const own = LOOSER[one.kind]?.(nameOf(one.feature), one.arguments ?? {});
-  return own || (has(`looser.${one.kind}`) ? t(`looser.${one.kind}`, { feature: nameOf(one.feature) }) : one.sentence);
+  const { to, end, to_text: text } = one.arguments ?? {};
+  const key = one.kind === "range" ? `looser.${end || "high"}` : `looser.${one.kind}`;
+  if (!has(key)) return one.sentence;
+  return t(key, { feature: nameOf(one.feature), to: numeral(text ?? String(to ?? "")), n: to, percent: typeof to === "number" ? percent(to) : "" });
 }

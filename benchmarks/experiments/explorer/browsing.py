@@ -87,9 +87,12 @@ def first_plans(page: Any, address: str) -> float:
 def drag(page: Any, feature: str, *, moves: int, seconds: float) -> dict[str, Any]:
     """Pull the upper limit of a number down to its middle and back: what was sent, and each wait in milliseconds."""
     bodies: list[str] = []
-    page.on("request", lambda request: bodies.append(request.post_data) if request.url.endswith("/api/ask") else None)
+    asked = lambda request: bodies.append(request.post_data) if request.url.endswith("/api/ask") else None  # noqa: E731
+    page.on("request", asked)
     page.evaluate(WATCH)
-    box = page.locator(f'[data-feature="{feature}"] input.thumb.high').bounding_box()
+    thumb = page.locator(f'[data-feature="{feature}"] input.thumb.high')
+    thumb.evaluate("(thumb) => thumb.scrollIntoView({block: 'center'})")
+    box = thumb.bounding_box()
     right, y = box["x"] + box["width"] - 12, box["y"] + box["height"] / 2
     page.mouse.move(right, y)
     page.mouse.down()
@@ -101,4 +104,5 @@ def drag(page: Any, feature: str, *, moves: int, seconds: float) -> dict[str, An
     page.mouse.up()
     taken = time.perf_counter() - started
     page.wait_for_timeout(1500)
+    page.remove_listener("request", asked)
     return {"moves": moves, "seconds": taken, "bodies": bodies, "waits": page.evaluate("window.waits")}

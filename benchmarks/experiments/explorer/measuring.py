@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["PARTS", "cells", "measure"]
 
 import gzip
+import shutil
 import tempfile
 import time
 from collections.abc import Callable
@@ -45,24 +46,24 @@ MUCH, LITTLE = Amount(), Amount(people=1, moves=30, seconds=1.0, openings=2)
 
 
 class Ground:
-    """An explorer's model and its people, who lack the wanted result."""
+    """An explorer's model and its people."""
 
     def __init__(self, cell: Cell, models: Path) -> None:
         task = prepare(cell)
         self.amount = LITTLE if cell.size.quick else MUCH
         settings = {**SHORT, "max_seconds": None} if cell.size.quick else {}
         self.model = model_file(cell, task, models, "mixed", variant="explorer", **settings)
-        wanted = task.data.positive
-        rows = task.data.X_test
-        self.rows = rows[np.asarray(task.black_box.predict(rows)) != wanted].head(50)
-        self.folder = Path(tempfile.mkdtemp(prefix="dicoflex-explorer-"))
-        self.people = self.folder / "people.csv"
-        self.rows.to_csv(self.people, index_label="person")
-        self.want = f"&want={wanted}"
+        self.people = Path(tempfile.mkdtemp(prefix="dicoflex-explorer-")) / "people.csv"
+        task.data.X_test.head(200).to_csv(self.people, index_label="person")
 
-    def link(self, address: str, i: int) -> str:
-        """The page about one of them."""
-        return f"{address}#v=1&person={self.rows.index[i % len(self.rows)]}{self.want}&most=any&seed=0"
+
+def _links(address: str) -> list[str]:
+    """The page about each of those who lack the wanted result, the nearest to it first."""
+    with httpx.Client(trust_env=False, timeout=60) as http:
+        wanted = http.post(f"{address}api/model", json={}).json()["wanted"]
+        asked = {"search": "", "offset": 0, "most": 200, "order": "near"}
+        people = http.post(f"{address}api/people", json=asked).json()["people"]
+    return [f"{address}#v=1&person={one['id']}&most=any&seed=0" for one in people if one["result"] != wanted]
 
 
 def _drag(ground: Ground) -> dict[str, Any]:
@@ -70,8 +71,8 @@ def _drag(ground: Ground) -> dict[str, Any]:
     drags: list[dict[str, Any]] = []
     with explored(ground.model, ground.people) as address:
         with paged() as page:
-            for i in range(ground.amount.people):
-                first_plans(page, ground.link(address, i))
+            for link in _links(address)[: ground.amount.people]:
+                first_plans(page, link)
                 page.wait_for_timeout(1000)
                 drags.append(drag(page, FEATURE, moves=ground.amount.moves, seconds=ground.amount.seconds))
         server = _alone(address, [body for one in drags for body in one["bodies"]])
@@ -106,7 +107,8 @@ def _percentiles(waits: list[float]) -> dict[str, float]:
 def _first(ground: Ground) -> dict[str, Any]:
     """Seconds from opening a link to the first plans."""
     with explored(ground.model, ground.people) as address, paged() as page:
-        seconds = [first_plans(page, ground.link(address, i)) for i in range(ground.amount.openings)]
+        links = _links(address)
+        seconds = [first_plans(page, links[i % len(links)]) for i in range(ground.amount.openings)]
     return {"openings": len(seconds), "first": _percentiles([1000 * one for one in seconds])}
 
 
@@ -129,4 +131,8 @@ def cells(options: Options) -> list[Cell]:
 
 def measure(cell: Cell, models: Path) -> dict[str, Any]:
     """The figures of a part."""
-    return PARTS[cell.method](Ground(cell, models))
+    ground = Ground(cell, models)
+    try:
+        return PARTS[cell.method](ground)
+    finally:
+        shutil.rmtree(ground.people.parent, ignore_errors=True)

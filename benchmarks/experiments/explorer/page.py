@@ -35,7 +35,7 @@ def figures(results: Sequence[Result]) -> dict[str, Figure]:  # noqa: ARG001
 
 def _drag(found: dict[str, Any]) -> Iterator[str]:
     yield f"\n## A drag\n\n{found['drags']} drags of {found['moves']} moves in {found['seconds']:.1f} s: "
-    yield f"{found['requests']:.0f} requests and {found['repaints']:.0f} repaints in each, on average.\n\n"
+    yield f"{found['requests']:.0f} requests and {found['repaints']:.0f} repaints in each, on average.\n"
     rows = [
         ["from the event to the frame", *(number(found["paint"][key], 1) for key in ("p50", "p95"))],
         ["the server alone, same questions", *(number(found["server"][key], 1) for key in ("p50", "p95"))],
@@ -49,7 +49,7 @@ def _first(found: dict[str, Any]) -> Iterator[str]:
 
 
 def _size(found: dict[str, Any]) -> Iterator[str]:
-    yield "\n## What is loaded\n\n"
+    yield "\n## What is loaded\n"
     rows = [[name, f"{whole:,}", f"{small:,}"] for name, (whole, small) in found["files"].items()]
     totals = [sum(pair[i] for pair in found["files"].values()) for i in (0, 1)]
     yield table(["file", "bytes", "gzip"], [*rows, ["together", *(f"{total:,}" for total in totals)]])

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from playwright.sync_api import Route
 
 from explorer.browser.sight import Sight, number
@@ -50,7 +49,7 @@ def drag(
 
 
 def test_one_request_at_a_time_and_the_last_painted_is_the_last_sent(sight: Callable[..., Sight]) -> None:
-    """Check 7. The bound on time is wide: the figures are the benchmark's."""
+    """Check 7. How long it takes is for the benchmark to say."""
     seen = sight()
     seen.offered()
     seen.page.evaluate(WATCH)
@@ -69,7 +68,6 @@ def test_one_request_at_a_time_and_the_last_painted_is_the_last_sent(sight: Call
     assert int(seen.page.locator("table.plans").get_attribute("data-seq") or 0) == last["seq"]
     waits = seen.page.evaluate("window.waits")
     assert len(waits) >= 3
-    assert float(np.percentile(waits, 50)) < 1000
 
 
 def test_plans_obey_at_every_moment(sight: Callable[..., Sight]) -> None:

@@ -101,7 +101,7 @@ def test_a_whole_question_without_a_mouse(sight: Callable[..., Sight]) -> None:
     page.locator("dialog[open]").wait_for()
     page.get_by_role("button", name="Download JSON").wait_for()
     keys.press("Escape")
-    assert page.locator("dialog[open]").count() == 0
+    page.locator("dialog[open]").wait_for(state="detached")
     assert keys.stops > 40
     assert seen.errors == []
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable
 from urllib.parse import urlsplit
 
@@ -14,15 +13,13 @@ from explorer.browser.sight import Sight
 
 
 def test_one_url_is_printed_and_the_page_shows_plans_soon(server: Running, sight: Callable[..., Sight]) -> None:
-    """Check 1. Five seconds would be ample on an idle machine; how long it takes is for the benchmark to say."""
+    """Check 1. How long it takes is for the benchmark to say."""
     assert re.fullmatch(r"http://127\.0\.0\.1:\d+/", server.url)
-    started = time.monotonic()
     seen = sight()
     seen.page.locator(".nobody .offer").nth(3).wait_for()  # three people, and values of one's own
     assert seen.page.evaluate("document.activeElement.id") == "picker"
     seen.offered()
     assert seen.plans()
-    assert time.monotonic() - started < 30
     assert seen.errors == []
 
 
