@@ -67,7 +67,7 @@ class Explorer:
             sign_record({}, key=key)  # a key that can't sign is told of before anybody needs it
         self.names = Names(model.schema, model.labels, texts or Texts())
         self.people = People(model, people, self.names)
-        self.cells = Cells(model.schema)
+        self.cells = Cells(model.plain_rows)
         self.asker = Asker(model, self.names, self.cells)
         self.wanted = self._wanted(target)
         self.settler = Settler(model, self.names, self.asker, self.question)

@@ -37,7 +37,7 @@ class People:
         self.places = {name: i for i, name in enumerate(self.ids)}
         self.probabilities = model.stand_in.probabilities(self.values, each=BLOCK)
         self.result: NDArray[np.int64] = self.probabilities.argmax(axis=1)
-        self.cells = Cells(model.schema)
+        self.cells = Cells(model.plain_rows)
 
     def __len__(self) -> int:
         return len(self.ids)

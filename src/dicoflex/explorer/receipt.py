@@ -30,7 +30,7 @@ class Receipts:
     def __init__(self, model: Model) -> None:
         # Without a page's texts: a receipt says the same whatever things are called.
         self.model, self.names = model, Names(model.schema, model.labels, Texts())
-        self.asker = Asker(model, self.names, Cells(model.schema))
+        self.asker = Asker(model, self.names, Cells(model.plain_rows))
         self.settler = Settler(model, self.names, self.asker, _nobody)
 
     def make(self, question: Question, keys: Sequence[str], *, name: str, made: str | None = None) -> dict[str, Any]:
@@ -88,7 +88,7 @@ def check_receipt(record: Any, model: Model) -> int:
 
 def _again(record: dict[str, Any], model: Model) -> dict[str, Any]:
     """The receipt that the same question gives now."""
-    receipts, cells = Receipts(model), Cells(model.schema)
+    receipts, cells = Receipts(model), Cells(model.plain_rows)
     plain = cells.by_name(record["row"], receipts.names.keys)
     own = cells.encoded(plain)[None]
     now = model.stand_in.probabilities(own)[0]

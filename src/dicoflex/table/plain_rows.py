@@ -38,15 +38,15 @@ class PlainRows:
         self.encoding = encoding
         self.names = [str(name) for name in encoding.schema.names]
         features = encoding.schema.features
-        self._readers = [_number_reader(f) if f.is_number else _level_reader(f) for f in features]
-        self._writers = [_number_writer(f) if f.is_number else _level_writer(f) for f in features]
+        self.readers = [_number_reader(f) if f.is_number else _level_reader(f) for f in features]
+        self.writers = [_number_writer(f) if f.is_number else _level_writer(f) for f in features]
 
     def encode(self, rows: Sequence[Row]) -> Values:
         """The matrix of some rows, as columns of the training dtypes hold them; a `QueryError` says what does not fit.
 
         A cell that needs a closer look is given to a frame, which says the same of it as of a caller's own.
         """
-        cells = [[read(cell) for read, cell in zip(self._readers, row, strict=True)] for row in rows]
+        cells = [[read(cell) for read, cell in zip(self.readers, row, strict=True)] for row in rows]
         if any(None in row for row in cells):
             return self.encoding.conform(self.frame(rows))[1]
         values = np.array(cells, dtype=np.float64)
@@ -56,7 +56,7 @@ class PlainRows:
 
     def decode(self, values: Values) -> list[list[Any]]:
         """The rows of a matrix whose values lie on their columns' grids."""
-        columns = [write(column) for write, column in zip(self._writers, values.T.tolist(), strict=True)]
+        columns = [write(column) for write, column in zip(self.writers, values.T.tolist(), strict=True)]
         return [list(row) for row in zip(*columns, strict=True)]
 
     def frame(self, rows: Sequence[Row]) -> pd.DataFrame:
