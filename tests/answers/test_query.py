@@ -356,7 +356,8 @@ def test_the_hardest_of_several_rules_is_named(mixed: DiCoFlex, queries: pd.Data
     assert str(caught.value) == f"row 'r1-0': no draw obeys the constraints; {hardest}"
     cfs = mixed.explain(queries, constraints={"rules": rules}, n=2, random_state=0)
     assert len(cfs) == 0
-    assert set(cfs.shortfall["reason"]) == {f"too few different rows obey the constraints and pass; {hardest}"}
+    said = f"too few different rows obey the constraints and pass; {hardest}; none of 20,000 rows drawn evenly obeys"
+    assert cfs.shortfall["reason"].str.startswith(said).all()
     assert json.loads(cfs.to_json())["verdicts"] == []
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["Answered", "PlainAnswer", "explain_plain"]
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -132,7 +133,11 @@ class _Answers:
 
 
 def _scores(told: dict[str, list[Any]]) -> list[dict[str, Any]]:
-    """What is told of each answer but its target, None for numbers that are none."""
+    """What is told of each answer but its target, None for numbers that are none or have no end."""
     names = [name for name in told if name != "target"]
     rows = zip(*(told[name] for name in names), strict=True)
-    return [{name: None if value != value else value for name, value in zip(names, row, strict=True)} for row in rows]
+    return [{name: _finite(value) for name, value in zip(names, row, strict=True)} for row in rows]
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value

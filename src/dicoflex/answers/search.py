@@ -39,13 +39,14 @@ THREE = 3.0  # of so many that none of n was seen, at 95 % at most three in n ar
 class Search:
     """What came of looking for an answer to one query.
 
-    judge: who was asked, "check" or "stand-in". looked_at: how many different allowed rows; all: whether these are all
-    that there are. accepted: how many of them the judge accepts. usual: how many of these go together and are no rarer
+    judge: who was asked, "check" or "stand-in". looked_at: how many different rows that obey; tried: how many were made to
+    find them; all: whether these are all that there are. accepted: how many of them the judge accepts. usual: how many of these go together and are no rarer
     than asked for.
     """
 
     judge: str
     looked_at: int
+    tried: int
     all: bool
     accepted: int
     usual: int
@@ -62,7 +63,11 @@ class Search:
         spared = f"{judge} accepts {self.accepted:,}, of which none goes together or is usual enough"
         if self.all:
             said = f"{judge} accepts none" if self.accepted == 0 else spared
-            return f"there is no way: all {self.looked_at:,} rows that are allowed were looked at, and {said}"
+            rows = "the only row" if self.looked_at == 1 else f"all {self.looked_at:,} rows"
+            seen = f"{rows} that the constraints allow {'was' if self.looked_at == 1 else 'were'} looked at, and {said}"
+            return f"there is no way: {seen if self.looked_at else 'no row obeys the constraints'}"
+        if self.looked_at == 0:
+            return f"none of {self.tried:,} rows drawn evenly obeys the constraints"
         if self.accepted:
             return f"of {self.looked_at:,} rows drawn evenly from what is allowed {spared}"
         most = THREE / max(self.looked_at, 1)
@@ -100,15 +105,17 @@ def _one(judge: _Judge, left: int) -> tuple[Values, Search]:
     allowed = Allowed.of(judge.limits, judge.query.context.query, judge.i)
     whole = allowed.count <= min(MOST_ROWS, left)
     batches = allowed.rows() if whole else iter([_evenly(allowed, judge, left)])
-    found, looked, accepted, usual = [np.zeros((0, len(judge.own)))], 0, 0, 0
+    found, looked, tried, accepted, usual = [np.zeros((0, len(judge.own)))], 0, 0, 0, 0
     for rows in batches:
         fine = judge.fit(rows)
         good = fine[judge.accepts(fine)]
         best = good[judge.usual(good)]
-        looked, accepted, usual = looked + len(fine), accepted + len(good), usual + len(best)
+        looked, tried = looked + len(fine), tried + len(rows)
+        accepted, usual = accepted + len(good), usual + len(best)
         found.append(judge.nearest(best))
     kept = judge.nearest(np.concatenate(found))
-    return kept, Search("stand-in" if judge.check is None else "check", looked, whole, accepted, usual)
+    who = "stand-in" if judge.check is None else "check"
+    return kept, Search(who, looked, tried, whole, accepted, usual)
 
 
 def _evenly(allowed: Allowed, judge: _Judge, left: int) -> Values:

@@ -29,11 +29,11 @@ def shortfall(
     short = np.flatnonzero(got < n)
     if len(short) == 0:
         return {}
-    proved = [i for i, one in answers.searches.items() if one.is_proof]
-    reasons = reasons_of(model, query, terms, short[~np.isin(short, proved)], got, answers.refused)
+    reasons = reasons_of(model, query, terms, short, got, answers.refused)
     for i, one in answers.searches.items():
         if got[i] == 0:
-            reasons[i] = one.text if one.is_proof else f"{reasons[i]}; {one.text}"
+            parts = (one.text, reasons[i]) if one.is_proof else (reasons[i], one.text)
+            reasons[i] = "; ".join(parts)
     return {i: (n, int(got[i]), reasons[i]) for i in short.tolist()}
 
 
