@@ -14,6 +14,7 @@ WATCH = """
   window.flight = {now: 0, most: 0};
   const fetched = window.fetch;
   window.fetch = async (...given) => {
+    if (!/\/(ask|score)$/.test(given[0])) return fetched(...given);  // what settles is given up when something moves
     window.flight.most = Math.max(window.flight.most, ++window.flight.now);
     try { return await fetched(...given); } finally { window.flight.now -= 1; }
   };
