@@ -13,6 +13,9 @@ export const calm = signal(0);
 export const place = signal({ at: 0, top: 0 });
 export const steps = signal([]);
 
+/** Whether something moved a moment ago. */
+export const moving = signal(false);
+
 let gesture = false;
 let timer = null;
 let rewrite = null;
@@ -52,19 +55,17 @@ function rewriteNow() {
   history.replaceState(entry(place.value.at), "", hash());
 }
 
-/** Whether nothing has moved for a while. */
-export const isCalm = () => timer === null;
-
 /** Settle a while after the last event. */
 export function later() {
   clearTimeout(timer);
+  moving.value = true;
   timer = setTimeout(close, SETTLE);
 }
 
 function close() {
-  timer = null;
   if (gesture) rewriteNow();
   gesture = false;
+  moving.value = false;
   calm.value += 1;
 }
 

@@ -1,7 +1,7 @@
 // The two speeds: fast on every event (plans, by hand), and settled once nothing moved for a while.
 import { batch, computed, effect, untracked } from "@preact/signals";
 import { NoAnswer, Refusal, ask, idle, line, once } from "./ask.js";
-import { calm, forget, isCalm, later } from "./history.js";
+import { calm, forget, later, moving } from "./history.js";
 import { EFFORT } from "./limits.js";
 import { answer, loosenings, model, person, plans, question, refusal, score, settled, values, visible, VIRTUAL, wanted, wish } from "./state.js";
 
@@ -79,6 +79,16 @@ async function settle(text) {
   }
 }
 
+/** How far the newest question is: "moving", "asked", "checking" or "settled". */
+export const stage = computed(() => {
+  const [text, found] = [question.value, answer.value];
+  if (moving.value) return "moving";
+  if (!text || !found || JSON.stringify(found.body) !== text || !idle.value) return "asked";
+  if (found.status === "already") return "settled";
+  const looser = found.status === "found" || loosenings.value?.text === text;
+  return settled.value?.text === text && looser ? "settled" : "checking";
+});
+
 // Settled means that the newest answer is there as well as that nothing moves.
 function settleWhenAnswered(text) {
   const current = answer.value;
@@ -113,7 +123,7 @@ export function run() {
     calm.value;
     answer.value;
     if (!idle.value) return; // what is quick goes first
-    untracked(() => isCalm() && settleWhenAnswered(question.value));
+    if (!moving.value) untracked(() => settleWhenAnswered(question.value));
   });
   later();
 }

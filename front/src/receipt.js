@@ -38,7 +38,7 @@ export function Receipt({ plans, asking }) {
   return html`<${Paper} plans=${plans} record=${found?.json} />
     ${error && html`<p class="problem" role="alert">${error.message}</p>`}
     <div class="row right no-print">
-      <button type="button" class="quiet" disabled=${!found} onClick=${() => download(found.name, "application/json", JSON.stringify(found.json, null, 2))}>${t("receipt.json")}</button>
+      <button type="button" class="quiet" disabled=${!found} onClick=${() => download(found.name, "application/json", found.text)}>${t("receipt.json")}</button>
       <button type="button" class="quiet" disabled=${!found} onClick=${() => download(found.name.replace(/json$/, "html"), "text/html", found.html)}>${t("receipt.html")}</button>
       <button type="button" class="main" onClick=${() => print()}>${t("receipt.print")}</button></div>`;
 }

@@ -1,8 +1,9 @@
 // The line that says how many plans fit, what stands in the way, and what would help.
 import { effect, signal } from "@preact/signals";
 import { again, line, waiting } from "./ask.js";
-import { calm, change, isCalm } from "./history.js";
+import { calm, change, moving } from "./history.js";
 import { wishOf } from "./limits.js";
+import { stage } from "./loop.js";
 import { answer, banner, chosen, drawer, loosenings, question, refusal, resultText, target, wish } from "./state.js";
 import { numeral, t } from "./texts.js";
 import { html } from "./view.js";
@@ -48,7 +49,7 @@ function Network() {
 
 export function Status() {
   const certified = answer.value?.certified;
-  return html`<section class="status" aria-label=${t("status")} data-found=${answer.value?.found} data-status=${answer.value?.status}>
+  return html`<section class="status" aria-label=${t("status")} data-found=${answer.value?.found} data-status=${answer.value?.status} data-stage=${stage.value}>
     <span class=${waiting.value ? "progress on" : "progress"} aria-hidden="true"></span>
     <${Network} /><${Line} />
     ${(answer.value?.pressure.length ?? 0) > 0 && html`<button type="button" class="link" aria-expanded=${drawer.value === "costs"} onClick=${() => (drawer.value = drawer.value === "costs" ? null : "costs")}>${t("costs.open")}</button>`}
@@ -73,7 +74,7 @@ let timer = null;
 
 function speak() {
   timer = null;
-  if (!isCalm() || !answer.value) return;
+  if (moving.value || !answer.value) return;
   const text = line.value.state === "gone" ? t("line.gone") : announced(answer.value, chosen.value);
   if (text === spoken.value) return;
   last = performance.now();

@@ -39,9 +39,9 @@ THREE = 3.0  # of so many that none of n was seen, at 95 % at most three in n ar
 class Search:
     """What came of looking for an answer to one query.
 
-    judge: who was asked, "check" or "stand-in". looked_at: how many different rows that obey; tried: how many were made to
-    find them; all: whether these are all that there are. accepted: how many of them the judge accepts. usual: how many of these go together and are no rarer
-    than asked for.
+    judge: who was asked, "check" or "stand-in". looked_at: how many different rows that obey; tried: how many were made
+    to find them; all: whether these are all that there are. accepted: how many of them the judge accepts. usual: how
+    many of these go together and are no rarer than asked for.
     """
 
     judge: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["STREAMED", "Explorer"]
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -171,6 +172,8 @@ class Explorer:
         whom = re.sub(r"[^\w.-]+", "-", asked.person or "by-hand")[:60]
         return {
             "json": signed,
+            # What a browser reads and writes again has 1 for 1.0, and so another digest.
+            "text": json.dumps(signed, indent=2, allow_nan=False),
             "html": to_page(record, chosen, limits, self.names),
             "name": f"receipt-{whom}.json",
         }

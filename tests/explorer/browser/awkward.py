@@ -46,9 +46,9 @@ def _chances(frame: pd.DataFrame) -> np.ndarray:
 
 def awkward_files(folder: Path) -> dict[str, Path]:
     """A model of the table and some of its people."""
-    rows = awkward_rows(420, seed=0)
+    rows = awkward_rows(320, seed=0)
     labels = np.array(["no", "yes"])[_chances(rows).argmax(axis=1)]
-    model = fit_quickly(rows, labels, predict_proba=_chances, steps=300, training={"min_steps": 0, "epochs": 6})
+    model = fit_quickly(rows, labels, predict_proba=_chances, steps=200, training={"min_steps": 0, "epochs": 4})
     model.save(folder / "awkward.dicoflex")
     rows.head(60).to_csv(folder / "people.csv", index_label="person")
     return {"model": folder / "awkward.dicoflex", "people": folder / "people.csv"}

@@ -66,7 +66,7 @@ class Sight:
     def __init__(self, context: BrowserContext, url: str) -> None:
         self.context, self.url = context, url
         self.page = context.new_page()
-        self.page.set_default_timeout(15_000)
+        self.page.set_default_timeout(30_000)
         self.errors: list[str] = []
         self.requests: list[Request] = []
         self.page.on("console", lambda said: self.errors.append(said.text) if said.type == "error" else None)
@@ -85,17 +85,13 @@ class Sight:
         self.settle()
 
     def settle(self) -> None:
-        """Wait until what is shown answers what is asked, and nothing moves."""
-        self.page.wait_for_timeout(120)
+        """Wait until what is shown answers what is asked, is checked, and nothing moves."""
+        self.page.wait_for_timeout(60)  # what was just done is taken up
         self.page.wait_for_function(
-            """() => {
-              const board = document.querySelector("table.plans, .cards");
-              if (!document.querySelector(".status[data-status]")) return false;
-              return !document.querySelector(".progress.on") && !board?.querySelector("th.stale, .card.stale");
-            }"""
+            """() => document.querySelector(".status")?.dataset.stage === "settled"
+              && !document.querySelector("th.stale, .card.stale")"""
         )
-        self.page.wait_for_timeout(420)
-        self.page.wait_for_function("() => !document.querySelector('.progress.on')")
+        self.page.wait_for_timeout(60)
 
     # -- reading ---------------------------------------------------------------------------------------------------
 

@@ -9,11 +9,12 @@ from playwright.sync_api import Route
 
 from explorer.browser.sight import Sight, number
 
-WATCH = """
+WATCH = r"""
 () => {
   window.flight = {now: 0, most: 0};
   const fetched = window.fetch;
   window.fetch = async (...given) => {
+    if (!/\/(ask|score)$/.test(given[0])) return fetched(...given);  // what settles is given up when something moves
     window.flight.most = Math.max(window.flight.most, ++window.flight.now);
     try { return await fetched(...given); } finally { window.flight.now -= 1; }
   };
@@ -35,7 +36,7 @@ def drag(
 ) -> None:
     """Take the upper thumb and pull it down, move by move."""
     thumb = seen.row(feature).locator("input.thumb.high")
-    thumb.scroll_into_view_if_needed()
+    thumb.evaluate("(thumb) => thumb.scrollIntoView({block: 'center'})")
     box = thumb.bounding_box()
     assert box is not None
     x, y = box["x"] + box["width"] - 12, box["y"] + box["height"] / 2
