@@ -19,6 +19,7 @@ from serving.running import Running
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "serving.md"
 BLOCKS = re.findall(r"^```(sh|python|js)\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
 ADDRESS = "http://127.0.0.1:8000"
+RECORDS = 12
 
 
 def ran(command: list[str], text: str, server: Running, folder: Path) -> str:
@@ -61,7 +62,11 @@ def test_javascript(server: Running, tmp_path: Path) -> None:
 
 def test_the_commands_of_the_audit_log(server: Running, audit: Path, models: Path, tmp_path: Path) -> None:
     test_python(server, tmp_path)
-    os.symlink(audit, tmp_path / "audit")
+    # The first records of a log are a log; all that other tests asked would take long to ask again.
+    (tmp_path / "audit").mkdir()
+    for path in audit.glob("*.jsonl"):
+        first = path.read_bytes().splitlines(keepends=True)[:RECORDS]
+        (tmp_path / "audit" / path.name).write_bytes(b"".join(first))
     shutil.copytree(models, tmp_path / "models")
     verify, replay = (line.partition("#")[0].split() for line in blocks("sh")[2].splitlines())
     replay += ["--model", "models/plain.dicoflex"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 __all__ = ["Binding", "bind", "bound_by", "dependent_features", "exponent", "limited", "uncounted"]
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -37,11 +36,6 @@ class Binding:
     p: float
     frozen: NDArray[np.bool_]
     plan: Plan | None
-
-    @cached_property
-    def stated(self) -> dict[str, Any]:
-        """The constraints that bind, ready for JSON."""
-        return self.constraints.model_dump(mode="json")
 
     def asked(self, request: Request) -> Request:
         """The request as it binds: with the schema's own constraints, and with the exponent that is taken."""
