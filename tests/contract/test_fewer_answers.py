@@ -45,7 +45,7 @@ def test_sample_repeats_rather_than_return_fewer(narrow: tuple[DiCoFlex, pd.Data
 def test_nothing_to_return(narrow: tuple[DiCoFlex, pd.DataFrame], says: BlackBox) -> None:
     """All combinations are training rows, so none is novel; 0.1.0 (9aa4d8c) never blamed `novel`."""
     model, rows = narrow
-    cfs = model.explain(rows, target="on", n=3, novel=True, random_state=0)
+    cfs = model.explain(rows, target="on", n=3, novel=True, exhaustive=False, random_state=0)
     assert len(cfs.frame) == len(cfs.info) == len(cfs.changes()) == 0
     assert_layout(cfs.frame, rows)
     assert cfs.shortfall["got"].tolist() == [0] * 4
@@ -85,7 +85,7 @@ def test_check_sees_frozen_values_as_they_are(judged: DiCoFlex, queries: pd.Data
 
 def test_check_that_always_says_no(judged: DiCoFlex, queries: pd.DataFrame) -> None:
     check = mock.Mock(side_effect=lambda frame: np.full(len(frame), "no"))
-    cfs = judged.explain(queries, target="yes", n=3, check=check, random_state=0)
+    cfs = judged.explain(queries, target="yes", n=3, check=check, exhaustive=False, random_state=0)
     assert check.call_count == 1 + CHECK_ROUNDS
     assert len(cfs.frame) == 0
     assert list(cfs.verdict) == ["not found"] * len(queries)
@@ -103,7 +103,9 @@ def test_check_asks_again_only_for_rows_that_are_short(judged: DiCoFlex, queries
         return np.where(frame["city"] == "Ulm", "yes", "no")
 
     rows = queries.assign(city=["Rome"] + ["Ulm"] * 7)
-    cfs = judged.explain(rows, target="yes", n=3, frozen=["city"], check=check, random_state=0)
+    cfs = judged.explain(
+        rows, target="yes", n=3, frozen=["city"], check=check, exhaustive=False, random_state=0
+    )  # fmt: skip
     assert cfs.shortfall["row"].tolist() == [rows.index[0]]
     assert len(sizes) == 1 + CHECK_ROUNDS
     assert max(sizes[2:]) < sizes[1] / 4
@@ -140,7 +142,7 @@ def test_a_check_is_blamed_for_no_more_than_it_refused(narrow: tuple[DiCoFlex, p
 def test_the_stand_in_is_blamed_where_it_doubts(judged: DiCoFlex, queries: pd.DataFrame) -> None:
     frozen = [name for name in queries if name != "visits"]
     rows = queries.assign(gain=0.0, member=False)
-    cfs = judged.explain(rows, target="yes", n=3, frozen=frozen, random_state=0)
+    cfs = judged.explain(rows, target="yes", n=3, frozen=frozen, exhaustive=False, random_state=0)
     assert len(cfs) == 0
     assert cfs.shortfall["reason"].str.match(r"the stand-in doubts \d+% of the draws; free a feature").all()
     assert cfs.shortfall["reason"].str.endswith("or lower confidence").all()
@@ -149,7 +151,7 @@ def test_the_stand_in_is_blamed_where_it_doubts(judged: DiCoFlex, queries: pd.Da
 def test_doubt_is_told_beside_the_hardest_constraint(judged: DiCoFlex, queries: pd.DataFrame) -> None:
     rows = queries.assign(gain=0.0, member=False, score=np.float32(-1.0))
     wish = {"max_changes": 1, "forbidden": {"member": [True]}, "ranges": {"gain": (0, 1), "score": (-2, -1)}}
-    cfs = judged.explain(rows, target="yes", n=3, constraints=wish, random_state=0)
+    cfs = judged.explain(rows, target="yes", n=3, constraints=wish, exhaustive=False, random_state=0)
     told = r"too few different rows .*; the hardest: .* break it\); of the draws with it, the stand-in doubts \d+%"
     assert cfs.shortfall["reason"].str.fullmatch(told).all()
 

@@ -247,7 +247,7 @@ def test_file_of_another_version(mixed: DiCoFlex, tmp_path: Path) -> None:
     header, arrays = mixed.model_.content()
     with mock.patch.object(model_file, "VERSION", 99):
         model_file.write(tmp_path / "m.dicoflex", header, arrays)
-    with pytest.raises(ModelFileError, match="format version 99, this dicoflex reads 3; fit again and save it"):
+    with pytest.raises(ModelFileError, match="format version 99, this dicoflex reads 4; fit again and save it"):
         load(tmp_path / "m.dicoflex")
 
 

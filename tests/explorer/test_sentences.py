@@ -50,6 +50,11 @@ SAID: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     ),
     ({"max_changes": 1}, "at most 1 change", {"most": 1}),
     ({"rules": ["visits <= 9"]}, "visits <= 9 must hold", {"rule": "visits <= 9"}),
+    (
+        {"consequences": {"visits": "was.visits + 1"}},
+        "visits follows from other values: was.visits + 1",
+        {"value": "was.visits + 1"},
+    ),
     ({"steps": {"visits": 2}}, "visits in steps of 2", {"value": 2.0, "text": "2"}),
     ({"cost": {"visits": per_unit(0.5)}}, "changing visits costs 0.5 per unit", {"cost": 0.5, "per_unit": True}),
     ({"cost": {"visits": 2}, "max_cost": 3}, "total effort at most 3", {"most": 3.0}),

@@ -65,7 +65,7 @@ class Search:
             said = f"{judge} accepts none" if self.accepted == 0 else spared
             rows = "the only row" if self.looked_at == 1 else f"all {self.looked_at:,} rows"
             seen = f"{rows} that the constraints allow {'was' if self.looked_at == 1 else 'were'} looked at, and {said}"
-            return f"there is no way: {seen if self.looked_at else 'no row obeys the constraints'}"
+            return f"there is no way: {seen if self.looked_at else 'no row is what was asked for'}"
         if self.looked_at == 0:
             return f"none of {self.tried:,} rows drawn evenly obeys the constraints"
         if self.accepted:

@@ -43,6 +43,8 @@ def sentence(one: OneConstraint, names: Names) -> str:
             return f"{label} may not become {_either(values, names, j)}"
         case "pinned", (value,):
             return f"{label} is {names.shown(j, value)}"
+        case "consequences", (text,):
+            return f"{label} follows from other values: {text}"
         case "steps", (step,):
             return f"{label} in steps of {names.shown(j, step)}"
         case "cost", (cost,):
@@ -97,6 +99,8 @@ def arguments(one: OneConstraint, names: Names) -> dict[str, Any]:
             return {"most": most}
         case "rules", (text,):
             return {"rule": text}
+        case "consequences", (text,):
+            return {"value": text}
         case "cost", (cost,):
             return {"cost": cost.weight if isinstance(cost, PerUnit) else cost, "per_unit": isinstance(cost, PerUnit)}
     found: dict[str, Any] = jsonable({"arguments": one.args} if one.args else {})

@@ -176,22 +176,27 @@ class Schema(BaseModel):
         """Where each column stands, by its name."""
         return {name: i for i, name in enumerate(self.names)}
 
+    # Kept as tuples: schemas are compared with all that they keep, and arrays have no truth of their own.
+
     @cached_property
+    def _sorts(self) -> tuple[tuple[bool, bool, float], ...]:
+        """Of each feature: whether it is a number, whether it has one value alone, and how far it reaches."""
+        return tuple((f.is_number, _is_constant(f), _span(f)) for f in self.features)
+
+    @property
     def is_number(self) -> np.ndarray:
         """Which features are numbers, as a boolean vector."""
-        return np.array([feature.is_number for feature in self.features])
+        return np.array([number for number, _, _ in self._sorts], dtype=bool)
 
-    @cached_property
+    @property
     def is_constant(self) -> np.ndarray:
         """Which features have one value alone, as a boolean vector."""
-        return np.array(
-            [f.minimum == f.maximum and not f.missing if f.is_number else f.n_states < 2 for f in self.features]
-        )
+        return np.array([constant for _, constant, _ in self._sorts], dtype=bool)
 
-    @cached_property
+    @property
     def spans(self) -> np.ndarray:
         """How far each number reaches from its least to its greatest; 0 for levels."""
-        return np.array([(f.maximum or 0.0) - (f.minimum or 0.0) if f.is_number else 0.0 for f in self.features])
+        return np.array([span for _, _, span in self._sorts], dtype=np.float64)
 
     def __len__(self) -> int:
         return len(self.features)
@@ -239,6 +244,16 @@ class Schema(BaseModel):
             return cls.model_validate_json(raw)
         except (ValidationError, OSError) as error:
             raise SchemaError(f"this is not a schema: {error}") from error
+
+
+def _is_constant(feature: Feature) -> bool:
+    if feature.is_number:
+        return feature.minimum == feature.maximum and not feature.missing
+    return feature.n_states < 2
+
+
+def _span(feature: Feature) -> float:
+    return (feature.maximum or 0.0) - (feature.minimum or 0.0) if feature.is_number else 0.0
 
 
 def _refuse_repeats(text: str | bytes) -> None:
