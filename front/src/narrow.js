@@ -33,7 +33,7 @@ function One({ feature }) {
 export function Sheet() {
   const [most, setMost] = useState(STEP);
   const rows = rowsShown(model.value.features);
-  return html`<p class="count" data-found=${answer.value?.found}>${answer.value ? (answer.value.plans.length ? t("status.found", { n: answer.value.found }) : t("status.none.short")) : "…"}</p>
+  return html`<p class="count" data-found=${answer.value?.found}>${answer.value ? (answer.value.plans.length ? t("status.found", { n: answer.value.found }) : t("status.none")) : "…"}</p>
     <${Wishes} />
     <input type="search" aria-label=${t("search.features")} placeholder=${t("search.features")} value=${view.value.search} onInput=${(event) => (view.value = { ...view.value, search: event.target.value })} />
     <ul class="limit-list">${rows.slice(0, most).map((feature) => html`<${One} key=${feature.name} feature=${feature} />`)}</ul>

@@ -11,6 +11,7 @@ import { announced, limitText, looserText } from "./words.js";
 
 const AT_MOST_EVERY = 1000;
 
+const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1).replace(/\.$/, "")}.`;
 const hundred = (share) => (share >= 1 ? 100 : share > 0.99 ? 99 : Math.round(share * 100));
 
 function Tightest() {
@@ -19,9 +20,11 @@ function Tightest() {
   return html` <span class="tightest">${t("status.tightest", { limit: limitText(worst), n: hundred(worst.share) })}</span>`;
 }
 
+const offers = () => (loosenings.value?.text === question.value ? loosenings.value.loosenings : []) ?? [];
+
 function Loosenings() {
-  const found = loosenings.value?.text === question.value ? loosenings.value.loosenings : [];
-  if (!found?.length) return null;
+  const found = offers();
+  if (!found.length) return null;
   return html`<ul class="loosenings">${found.map((one) => html`<li key=${one.id + one.sentence}><button type="button" class="offer" onClick=${() => change(wishOf(one.asking, wish.value))}>
     <span>${looserText(one)}</span> <b>${t("loosen.found", { n: one.found })}</b></button></li>`)}</ul>`;
 }
@@ -34,7 +37,7 @@ function Line() {
   const result = resultText(target.value);
   if (found.status === "already") return html`<p class="line">${t("status.already", { result, percent: numeral(found.now.percent) })}</p>`;
   if (found.status === "impossible") return html`<p class="line problem">${t("status.impossible", { reason: (found.shortfall?.reason ?? "").replace(/\.$/, "") })}</p>`;
-  if (found.status === "none") return html`<p class="line problem">${t("status.none")} ${found.shortfall && html`<span class="quiet">${found.shortfall.reason}</span>`}</p>`;
+  if (found.status === "none") return html`<p class="line problem">${t("status.none")} ${found.shortfall && html`<span class="quiet">${sentence(found.shortfall.reason)}</span>`} ${offers().length > 0 && t("status.any")}</p>`;
   if (found.status === "short") return html`<p class="line">${t("status.short", { n: found.plans.length, asked: found.asked })} <span class="quiet">${found.shortfall?.reason ?? ""}</span><${Tightest} /></p>`;
   return html`<p class="line"><strong>${t("status.found", { n: found.found })}</strong><${Tightest} /></p>`;
 }

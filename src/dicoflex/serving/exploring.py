@@ -44,6 +44,8 @@ PAGES = {
     "explorer.svg": "image/svg+xml",
 }
 MOST_BODY = 1_000_000
+SETTLED = ("settle", "loosen", "receipt")
+"""Messages that nobody waits for while dragging."""
 MOST_WAITING = 64
 Made = TypeVar("Made")
 
@@ -108,11 +110,16 @@ def create(explorer: Explorer, door: Door) -> Starlette:
     return app
 
 
+def _one_thread() -> None:
+    numba.set_num_threads(1)
+
+
 class _Routes:
     def __init__(self, explorer: Explorer) -> None:
         self.explorer = explorer
-        # One thread, also for kernels: what is slow makes others wait, and not the machine and its browser.
-        self.worker = ThreadPoolExecutor(1, "explorer", initializer=lambda: numba.set_num_threads(1))
+        # A thread each, also for kernels: what is slow makes others of its kind wait, and neither a person who drags a
+        # limit nor the machine and its browser.
+        self.quick, self.slow = (ThreadPoolExecutor(1, name, initializer=_one_thread) for name in ("quick", "slow"))
         self.waiting = 0
 
     async def page(self, request: Request) -> Response:
@@ -132,9 +139,10 @@ class _Routes:
             raise Problem("malformed-json", str(error)) from None
         if kind in STREAMED:
             lines = self.explorer.stream(kind, body)
-            first = await self._work(lambda: next(lines))
+            first = await self._work(lambda: next(lines), self.slow)
             return StreamingResponse(self._lines(first, lines), media_type=LINES[1])
-        answer = await self._work(lambda: self.explorer.answer(kind, body))
+        worker = self.slow if kind in SETTLED else self.quick
+        answer = await self._work(lambda: self.explorer.answer(kind, body), worker)
         return Response(orjson.dumps(answer), media_type=JSON[0])
 
     async def _lines(self, first: dict[str, Any], rest: Iterator[dict[str, Any]]) -> Any:
@@ -142,14 +150,14 @@ class _Routes:
         line: dict[str, Any] | None = first
         while line is not None:
             yield orjson.dumps(line) + b"\n"
-            line = await self._work(lambda: next(rest, None))
+            line = await self._work(lambda: next(rest, None), self.slow)
 
-    async def _work(self, work: Callable[[], Made]) -> Made:
+    async def _work(self, work: Callable[[], Made], worker: ThreadPoolExecutor) -> Made:
         if self.waiting >= MOST_WAITING:
             raise Problem("overloaded", "too many messages wait; ask again in a moment")
         self.waiting += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self.worker, work)
+            return await asyncio.get_running_loop().run_in_executor(worker, work)
         except UserError as error:
             told = of_error(error)
             more = {"feature": feature_in(error, self.explorer.names), "place": getattr(error, "place", "") or None}
