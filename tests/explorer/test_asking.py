@@ -40,15 +40,19 @@ def question(explorer: Explorer, person: str, **more: Any) -> Any:
 
 @pytest.mark.parametrize("limits", LIMITS)
 def test_plans_are_what_explain_answers(explorer: Explorer, refused: list[str], asked: Ask, limits: dict) -> None:
-    for person in refused[:2]:
+    compared = 0
+    for person in refused[:6]:
         found = asked(explorer, person, **limits)
         row = explorer.people.frame.iloc[[explorer.people.place(person)]]
-        request = question(explorer, person, **limits).request.model_copy(update={"exhaustive": False})
-        direct = explain(explorer.model, row, request)
+        direct = explain(explorer.model, row, question(explorer, person, **limits).request)
+        if direct.searches:  # a page looks at fewer rows
+            continue
+        compared += 1
         assert [list(plan["values"].values()) for plan in found["plans"]] == cells(direct.frame)
         assert [plan["probability"] for plan in found["plans"]] == pytest.approx(direct.info["probability"], abs=1e-5)
         assert found["found"] >= len(found["plans"]) > 0
         assert direct.verify()["holds"].all()
+    assert compared > 1
 
 
 def test_answers_are_json(explorer: Explorer, refused: list[str], asked: Ask) -> None:

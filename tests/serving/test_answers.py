@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -128,7 +129,9 @@ def test_the_client_gives_what_the_model_gives(server: Running, models: Any, nam
         lines = list(client.explain_lines(name, rows, request))
     pd.testing.assert_frame_equal(found.frame, direct.frame)
     pd.testing.assert_frame_equal(found.queries, direct.queries)
-    pd.testing.assert_frame_equal(found.info, direct.info, check_dtype=False, check_like=True)
+    # JSON has no number without an end.
+    told = direct.info.replace([np.inf, -np.inf], np.nan)
+    pd.testing.assert_frame_equal(found.info, told, check_dtype=False, check_like=True)
     pd.testing.assert_frame_equal(found.shortfall, direct.shortfall, check_dtype=False)
     assert found.settings == direct.settings
     assert found.verify()["holds"].all()

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dicoflex.answers.candidates import candidates, coherence_of
 from dicoflex.answers.explain import chosen_draws, some_draws, terms_of
 from dicoflex.answers.query import Query
-from dicoflex.answers.refined import chosen_of
+from dicoflex.answers.refined import chosen_of, with_searched
 from dicoflex.answers.ways import ways_of
 from dicoflex.model import Model
 from dicoflex.runtime.columns import Columns
@@ -21,6 +21,8 @@ from dicoflex.values import differ
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+LOOKED_AT = 4_000
+"""Of how many rows that are allowed some are looked for where no draw is an answer: a page asks while one drags."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ def pool(model: Model, query: Query) -> Pool:
         unknown = np.full(len(taken), np.nan)
         plans = Plans(taken.values, taken.key, taken.probability, unknown, way)
         return Pool(draws.values, draws.probability, draws.values, plans)
-    found = candidates(model, query, which, terms)
+    found, _ = with_searched(model, query, candidates(model, query, which, terms), terms, most=LOOKED_AT)
     chosen, way = chosen_of(model, query, found)
     rarity = coherence_of(model).density.rarity(chosen.row_density, query.context.target[chosen.query])
     plans = Plans(chosen.values, chosen.key, chosen.probability, rarity, way)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["CHECK_ROUNDS", "Answers", "answers_to", "chosen_of", "refined"]
+__all__ = ["CHECK_ROUNDS", "Answers", "answers_to", "chosen_of", "refined", "with_searched"]
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,7 +23,7 @@ from dicoflex.answers.check import Check
 from dicoflex.answers.draws import Draws, Terms, Verdict
 from dicoflex.answers.frames import confirmed
 from dicoflex.answers.query import Query
-from dicoflex.answers.search import Search, looked_for
+from dicoflex.answers.search import MOST_IN_A_CALL, Search, looked_for
 from dicoflex.answers.selection import ranges_of
 from dicoflex.answers.ways import choose, ways_of
 from dicoflex.model import Model
@@ -52,19 +52,25 @@ def refined(model: Model, query: Query, terms: Terms, check: Check | None) -> An
     refused = np.zeros(len(query), dtype=np.int64)
     if check is not None:
         found, refused = _confirm(model, query, found, terms, check)
-    found, searches = _looked_for(model, query, found, terms, check)
+    found, searches = with_searched(model, query, found, terms, check)
     chosen, ways = chosen_of(model, query, found)
     return Answers(_as_draws(model, query, chosen), refused, _known(model, query, chosen, ways), searches)
 
 
-def _looked_for(
-    model: Model, query: Query, found: Candidates, terms: Terms, check: Check | None
+def with_searched(
+    model: Model,
+    query: Query,
+    found: Candidates,
+    terms: Terms,
+    check: Check | None = None,
+    *,
+    most: int = MOST_IN_A_CALL,
 ) -> tuple[Candidates, dict[int, Search]]:
     """The candidates, with those of queries that had none and for which a search found some."""
     without = query.feasible & (np.bincount(found.query, minlength=len(query)) == 0)
     if not query.request.exhaustive or not without.any():
         return found, {}
-    rows, owners, searches = looked_for(model, query, np.flatnonzero(without), terms, check)
+    rows, owners, searches = looked_for(model, query, np.flatnonzero(without), terms, check, most=most)
     accepted = judged(model, query, rows, owners)
     near = brought_near(model, query, accepted)
     if check is not None:

@@ -6,7 +6,7 @@ is no way, and that is proved; where they are too many, how rare a way can be at
 
 from __future__ import annotations
 
-__all__ = ["Search", "looked_for"]
+__all__ = ["MOST_IN_A_CALL", "Search", "looked_for"]
 
 from dataclasses import dataclass
 
@@ -78,12 +78,15 @@ class Search:
 
 
 def looked_for(
-    model: Model, query: Query, which: Ints, terms: Terms, check: Check | None
+    model: Model, query: Query, which: Ints, terms: Terms, check: Check | None, *, most: int = MOST_IN_A_CALL
 ) -> tuple[Values, Ints, dict[int, Search]]:
-    """For the queries `which`: allowed rows that the judge accepts, whose they are, and what was found out."""
+    """For the queries `which`: allowed rows that the judge accepts, whose they are, and what was found out.
+
+    most: how many rows may be looked at for all of them together.
+    """
     limits = _limits(model, query)
     values, owners, told = [np.zeros((0, len(model.schema)))], [np.zeros(0, dtype=np.int64)], {}
-    left = MOST_IN_A_CALL
+    left = most
     for i in which.tolist():
         rows, told[i] = _one(_Judge(model, query, limits, i, terms, check), left)
         left = max(0, left - told[i].looked_at)
