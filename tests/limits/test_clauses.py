@@ -279,7 +279,7 @@ class Random:
 @pytest.mark.slow
 def test_random_rules_keep_their_truth_as_clauses() -> None:
     random, compared = Random(seed=0), 0
-    for _ in range(400):
+    for _ in range(120):
         text = random.condition(3)
         expected = truth(text).tolist()
         assert holds(parse(text), VALUES, SCHEMA, QUERIES).tolist() == expected, text
@@ -293,7 +293,7 @@ def test_random_rules_keep_their_truth_as_clauses() -> None:
             compared += 1
         else:
             assert (found | ~np.array(expected)).all()
-    assert compared > 200
+    assert compared > 60
 
 
 @pytest.mark.parametrize(

@@ -29,8 +29,8 @@ TAIL = 0.025
 def interval(hits: int, total: int) -> tuple[float, float]:
     """Between which a share lies at 95 %, after so many hits of a total (Clopper and Pearson 1934).
 
-    >>> interval(0, 10)
-    (0.0, 0.30849710781876077)
+    >>> [round(end, 4) for end in interval(0, 10)]
+    [0.0, 0.3085]
     """
     if total == 0:
         return 0.0, 1.0
