@@ -11,8 +11,13 @@ __all__ = [
     "Kind",
     "Schema",
     "__version__",
+    "at_least",
+    "at_most",
+    "between",
+    "by",
     "delta",
     "load",
+    "one_of",
     "per_unit",
     "relative",
 ]
@@ -28,6 +33,7 @@ if TYPE_CHECKING:
     from dicoflex.explainer import Explainer, load
     from dicoflex.table.feature import Feature, Kind
     from dicoflex.table.schema import Schema
+    from dicoflex.targets import at_least, at_most, between, by, one_of
 
 __version__ = version("dicoflex")
 
@@ -44,6 +50,11 @@ _HOME = {
     "Feature": "table.schema",
     "Kind": "table.schema",
     "Schema": "table.schema",
+    "at_least": "targets",
+    "at_most": "targets",
+    "between": "targets",
+    "by": "targets",
+    "one_of": "targets",
 }
 
 

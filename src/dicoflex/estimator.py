@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import pandas as pd
 
+from dicoflex.errors import SettingError
 from dicoflex.explainer import Explainer
 from dicoflex.runtime.extras import extra
 from dicoflex.table.schema import Schema
@@ -17,7 +18,10 @@ with extra("fit", to="learn a model"):
     from sklearn.base import BaseEstimator
 
     from dicoflex.learning.config import PAPER, FitConfig, FitSettings, GeneratorConfig, TrainingConfig
-    from dicoflex.learning.fitting import Plan, learn_model
+    from dicoflex.learning.fitting import learn_model
+    from dicoflex.learning.plan import Plan
+    from dicoflex.learning.score_box import is_score
+    from dicoflex.learning.score_fitting import learn_scores
 
 
 class DiCoFlex(BaseEstimator, Explainer):
@@ -104,9 +108,10 @@ class DiCoFlex(BaseEstimator, Explainer):
     def fit(
         self,
         X: pd.DataFrame,
-        y: Any,
+        y: Any = None,
         *,
         predict_proba: Callable[[pd.DataFrame], Any] | None = None,
+        predict: Callable[[pd.DataFrame], Any] | None = None,
         classes: Sequence[Any] | None = None,
         remember_rows: bool | bytes | str = False,
     ) -> Self:
@@ -115,6 +120,10 @@ class DiCoFlex(BaseEstimator, Explainer):
         predict_proba: the black box's probabilities for a frame like X, used during `fit` only. Its columns follow
         the sorted labels of `y`, or `classes`.
 
+        predict: a callable that gives a frame like X scores, such as a regressor's `predict`, used during `fit` only.
+        With it, or where `y` holds more than 20 different numbers and no `predict_proba` says that they are labels, the
+        model is one of scores: its targets are intervals, `at_least(620)`, `at_most(5)`, `between(600, 700)`, `by(40)`.
+
         remember_rows: whether `novel=True` can be asked for. The model then holds a hash of every row, under a key that
         is in no file: True makes one, `row_key_`, to be kept and given to `load`; one's own is 32 bytes or their
         hexadecimal digits. "kde", which needs its rows, keeps them in plain sight and is refused without it.
@@ -122,7 +131,13 @@ class DiCoFlex(BaseEstimator, Explainer):
         A table of more than `FitConfig.most_rows` rows is sampled by class; `report_` says how many `rows` there were
         and how many were used, `rows_used`.
         """
-        learned = learn_model(X, y, self._plan(remember_rows), predict_proba=predict_proba, classes=classes)
+        if predict is not None and predict_proba is not None:
+            raise SettingError("predict gives scores and predict_proba classes; give one of them")
+        plan = self._plan(remember_rows)
+        if predict is not None or (predict_proba is None and classes is None and is_score(y)):
+            learned = learn_scores(X, y, plan, predict=predict)
+        else:
+            learned = learn_model(X, y, plan, predict_proba=predict_proba, classes=classes)
         self._keep(learned.model)
         self.history_ = learned.history
         return self

@@ -12,10 +12,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dicoflex.answers import explain as ask
+from dicoflex.answers import asking as ask
 from dicoflex.answers.counterfactuals import Counterfactuals
 from dicoflex.answers.importance import necessity, sufficiency, who_is_answered
-from dicoflex.answers.probabilities import probability
 from dicoflex.constraints import Constraints
 from dicoflex.errors import NotFittedError
 from dicoflex.model import Model
@@ -91,7 +90,9 @@ class Explainer:
     ) -> Counterfactuals:
         """Up to `n` counterfactuals for every row: different from each other, close, and likely.
 
-        target: a label, one label per row, or None for the other class of two. p: how few features should change, any
+        target: a label; None for the other class of two; "other" for any class but the present one; a set of labels or
+        `one_of(...)` for any of some; of a model of scores, `at_least(620)`, `at_most(5)`, `between(600, 700)` or `by(40)`,
+        which may also be written ">=620", "<=5", "600..700", "+40". A list has one of these per row. p: how few features should change, any
         value in the trained range (small: few); None is 2, or the least trained one under `max_changes`. frozen:
         features that may not change. constraints: what else an answer must obey; those of the schema bind too.
         confidence: how sure the black box should be. check: a callable that labels rows; only rows that it gives the
@@ -156,6 +157,8 @@ class Explainer:
     def probability(self, rows: pd.DataFrame) -> pd.DataFrame:
         """What the model's stand-in for the black box says of rows: the probability of each class, a column each.
 
+        Of a model of scores, the one column is `score`.
+
         It is what `explain` goes by, and not the black box itself: `report_["stand_in_agreement"]` is the share of
         held-out rows to which both give the same label.
 
@@ -166,7 +169,7 @@ class Explainer:
         >>> list(found.columns) == list(explainer.classes_), bool((found.sum(axis=1).round(6) == 1).all())
         (True, True)
         """
-        return probability(self._fitted, rows)
+        return ask.probability(self._fitted, rows)
 
     def necessity(self, rows: pd.DataFrame, *, pairs: bool = False, **asked: Any) -> pd.DataFrame:
         """Per feature the share of rows that have an answer and lose it when the feature is frozen: share, low, high.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["CONFIDENCE_ARRAYS", "Confidence", "Model", "classes_of"]
+__all__ = ["BANDS", "CONFIDENCE_ARRAYS", "Confidence", "Model", "classes_of"]
 
 import json
 import math
@@ -10,7 +10,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from dicoflex.generators import GENERATORS
 from dicoflex.generators.base import Generator
 from dicoflex.model_file.taking import Arrays, refuse, refuse_others, taken
 from dicoflex.refinement.judges import Judges
+from dicoflex.score import Score
 from dicoflex.signatures import Key
 from dicoflex.stand_in import StandIn
 from dicoflex.table.encoding import Encoding
@@ -73,7 +74,8 @@ class Model:
     has_confidence: whether a confidence can be asked for. report: what `fit` found out, ready for JSON. remembered: the
     training rows as keyed hashes, where `fit` was asked to remember them. coherence, certificate: what goes together in
     the table and what held-out rows taught, where answers are to be refined. marginals: how many rows have what,
-    feature by feature, where that may be told.
+    feature by feature, where that may be told. score: how scores are spread, where the black box gives those; there are
+    no classes then, and questions are asked of what `answers.aiming` makes of the model for an interval.
     """
 
     encoding: Encoding
@@ -88,6 +90,7 @@ class Model:
     coherence: Coherence | None = None
     certificate: Certificate | None = None
     marginals: Marginals | None = None
+    score: Score | None = None
 
     @property
     def schema(self) -> Schema:
@@ -98,6 +101,11 @@ class Model:
     def labels(self) -> list[Any]:
         """The classes as plain values."""
         return [plain(label) for label in self.classes]
+
+    @cached_property
+    def aims(self) -> dict[Any, Model]:
+        """What a model of scores was made into for the intervals asked for last."""
+        return {}
 
     @cached_property
     def plain_rows(self) -> PlainRows:
@@ -155,6 +163,8 @@ class Model:
         arrays |= {f"confidence.{theirs}": getattr(self.confidence, ours) for ours, theirs in CONFIDENCE_ARRAYS.items()}
         if self.remembered is not None:
             arrays["remembered"] = self.remembered.hashes
+        if self.score is not None:
+            arrays |= {f"score.{k}": v for k, v in self.score.arrays().items()}
         if self.marginals is not None:
             arrays |= {f"marginals.{k}": v for k, v in self.marginals.arrays().items()}
         if self.coherence is not None and self.certificate is not None:
@@ -184,31 +194,54 @@ class Model:
     def from_content(cls, header: dict[str, Any], arrays: Arrays) -> Self:
         """The model whose file has this header and these arrays; each part is checked before it is made."""
         encoding = Encoding.from_state(header["encoding"])
-        names = _labels(header["classes"])
+        score = _score(_under("score", arrays))
+        names = _labels(header["classes"], scored=score is not None)
         kind = _generator(header["generator"])
+        sizes = Sizes.of(len(names)) if score is None else SCORED
         config = kind.Config.model_validate_json(json.dumps(header["generator_config"]), strict=True)
         return cls(
             encoding=encoding,
             classes=classes_of(names),
-            generator=kind.restore(encoding, len(names), config, _under("generator", arrays)),
-            stand_in=stand_in.restore(header["stand_in"], encoding, len(names), _under("stand_in", arrays)),
-            confidence=Confidence.from_arrays(len(names), _under("confidence", arrays)),
+            generator=kind.restore(encoding, sizes.told, config, _under("generator", arrays)),
+            stand_in=stand_in.restore(header["stand_in"], encoding, sizes.said, _under("stand_in", arrays)),
+            confidence=Confidence.from_arrays(sizes.asked, _under("confidence", arrays)),
             exponents=_exponents(header["exponents"]),
             has_confidence=_of_type(header, "has_confidence", bool),
             report=_report(_of_type(header, "report", dict)),
             remembered=_remembered(header["row_key_mark"], arrays),
             marginals=_marginals(encoding.schema, _under("marginals", arrays)),
-            **_refinement(encoding.schema, len(names), header, arrays),
+            score=score,
+            **_refinement(encoding.schema, sizes, header, arrays),
         )
 
 
-def _refinement(schema: Schema, n_classes: int, header: dict[str, Any], arrays: Arrays) -> dict[str, Any]:
+class Sizes(NamedTuple):
+    """How many there are: numbers that tell the density a target, outputs of the stand-in, targets that a confidence
+    can be asked of, and classes that are told apart in what is usual."""
+
+    told: int
+    said: int
+    asked: int
+    usual: int
+
+    @classmethod
+    def of(cls, n_classes: int) -> Sizes:
+        """All as many as there are classes."""
+        return cls(n_classes, n_classes, n_classes, n_classes)
+
+
+BANDS = 10
+"""Of how many classes, by rank, a model of scores tells apart what is usual."""
+SCORED = Sizes(Score.CODE, 1, 1, BANDS)
+
+
+def _refinement(schema: Schema, sizes: Sizes, header: dict[str, Any], arrays: Arrays) -> dict[str, Any]:
     """What answers are refined by, where a file has it."""
     if "dependencies" not in header:
         return {}
     return {
-        "coherence": Coherence.restore(schema, n_classes, header["dependencies"], _under("coherence", arrays)),
-        "certificate": Certificate.restore(n_classes, header["judge"], _under("certificate", arrays)),
+        "coherence": Coherence.restore(schema, sizes.usual, header["dependencies"], _under("coherence", arrays)),
+        "certificate": Certificate.restore(sizes.asked, header["judge"], _under("certificate", arrays)),
     }
 
 
@@ -229,9 +262,16 @@ def _of_type(header: dict[str, Any], name: str, kind: type) -> Any:
     return header[name]
 
 
-def _labels(names: Any) -> list[Any]:
+def _score(arrays: Arrays) -> Score | None:
+    """How scores are spread, where the file's model is one of scores."""
+    return Score.restore(arrays) if arrays else None
+
+
+def _labels(names: Any, *, scored: bool) -> list[Any]:
+    if scored and names == []:
+        return []
     plain_ones = isinstance(names, list) and all(isinstance(name, str | bool | int | float) for name in names)
-    if not plain_ones or len(names) < 2 or len(set(names)) < len(names):
+    if scored or not plain_ones or len(names) < 2 or len(set(names)) < len(names):
         raise ModelFileError("the model file's classes are no list of different labels; save the model again")
     return list(names)
 

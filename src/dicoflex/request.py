@@ -9,11 +9,12 @@ from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dicoflex.constraints import Constraints
 from dicoflex.errors import ConstraintError, QueryError
 from dicoflex.runtime.randomness import seed_of
+from dicoflex.targets import Goal, Interval, OneOf, Shift, one_of
 from dicoflex.values import is_number, plain
 
 Label = bool | int | float | str
@@ -23,7 +24,8 @@ NOTHING = Constraints()
 class Request(BaseModel):
     """What is asked of a model, besides the rows.
 
-    target: a label, one label per row, or None for the other class of two. n: how many answers per row. p: how few
+    target: a label, an interval of scores, a change of one's own, any of some labels, "other", one of these per row, or
+    None for the other class of two. n: how many answers per row. p: how few
     features should change; None leaves it to the model. frozen: features that may not change. constraints: what else
     an answer must obey. confidence: how sure the black box should be; None is the trained default. novel: no exact
     copy of a training row. refine: nothing needless, as near as possible. coherent: nothing that no training row has
@@ -40,7 +42,7 @@ class Request(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    target: Label | tuple[Label, ...] | None = None
+    target: Label | Interval | Shift | OneOf | tuple[Label | Interval | Shift | OneOf, ...] | None = None
     n: int = Field(default=10, ge=1)
     p: float | None = None
     frozen: tuple[int | str, ...] = ()
@@ -99,13 +101,28 @@ class Request(BaseModel):
 
 
 def _target(given: Any) -> Any:
-    if given is None or np.isscalar(given):
+    if given is None or np.isscalar(given) or isinstance(given, Goal):
         return plain(given)
+    if isinstance(given, set | frozenset):
+        return one_of(*sorted(given, key=str))
+    if isinstance(given, Mapping):
+        return _goal(given)
     labels = [plain(label) for label in np.asarray(given, dtype=object).ravel()]
     for label in labels:
         if not isinstance(label, Hashable):
             raise QueryError(f"target {label!r} is unknown; a label is text, a number or a boolean")
     return tuple(labels)
+
+
+def _goal(given: Mapping[Any, Any]) -> Any:
+    """What a dict, as JSON has it, asks for."""
+    try:
+        return Request.model_validate({"target": dict(given)}).target
+    except ValidationError:
+        raise QueryError(
+            f"target {dict(given)!r} is unknown; write {{'at_least': 620}}, {{'at_least': 600, 'at_most': 700}}, "
+            "{'by': 40} or {'one_of': ['a', 'b']}"
+        ) from None
 
 
 def _count(n: Any) -> int:

@@ -42,7 +42,7 @@ UNLIKELY = 0.05
 
 
 def explain(model: Model, rows: pd.DataFrame, request: Request, *, check: Check | None = None) -> Counterfactuals:
-    """Up to `n` counterfactuals for every row: different from each other, close, and likely.
+    """Up to `n` counterfactuals for every row, which asks for one label: different from each other, close, and likely.
 
     check: a callable that labels rows; only rows that it gives the target are returned, drawing up to five rounds. It
     is also asked which of the rows have the target already.

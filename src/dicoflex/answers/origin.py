@@ -38,6 +38,10 @@ class Origin:
     free: bool
     uncounted: NDArray[np.bool_]
 
+    def of_query(self, position: int) -> tuple[Origin, int]:
+        """The origin that is asked about a query, and the query's position there."""
+        return self, position
+
     def labels(self) -> list[Any]:
         """The label that the stand-in gives each query."""
         likeliest = self.model.stand_in.probabilities(self.context.query).argmax(axis=1)

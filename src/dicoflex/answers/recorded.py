@@ -17,6 +17,7 @@ from dicoflex.answers.origin import Origin
 from dicoflex.errors import QueryError
 from dicoflex.table.encoding import Values
 from dicoflex.table.plain_rows import cells_of
+from dicoflex.targets import OneOf
 from dicoflex.values import is_missing, plain, typed
 
 Bools = NDArray[np.bool_]
@@ -74,7 +75,7 @@ class Claims:
             "row": self.held,
             "distinct": _distinct(self.answers, self.places),
             "changed": np.array([a != b for a, b in zip(self.own, self.answers, strict=True)], dtype=bool),
-            "target": _equal(self.info["target"], self.targets if len(self.targets) else self.info["target"]),
+            "target": _met(self.info["target"], self.targets if len(self.targets) else self.info["target"]),
             "numbers": self._numbers_hold(_counted(self.own, self.answers) if origin is None else {}),
         }
         if origin is not None:
@@ -144,6 +145,12 @@ def _distinct(rows: Sequence[Keys], positions: NDArray[np.int64]) -> Bools:
 def _counted(own: Sequence[Keys], answers: Sequence[Keys]) -> dict[str, Any]:
     pairs = zip(own, answers, strict=True)
     return {"n_changed": np.array([sum(a != b for a, b in zip(*pair, strict=True)) for pair in pairs], dtype=float)}
+
+
+def _met(said: Any, wanted: Any) -> Bools:
+    """Which labels are those asked for, or among them."""
+    sets = [one.one_of if isinstance(one, OneOf) else (one,) for one in wanted]
+    return np.array([_key(a) in [_key(b) for b in labels] for a, labels in zip(said, sets, strict=True)], dtype=bool)
 
 
 def _equal(said: Any, told: Any) -> Bools:

@@ -16,6 +16,7 @@ from dicoflex.request import Request
 
 def loosenings(origin: Origin, request: Request, position: int) -> list[Loosening]:
     """What would give the query at `position` more answers; `request` as it bound."""
+    origin, position = origin.of_query(position)
     model, context = origin.model, origin.context.take(slice(position, position + 1))
     given, own = request.constraints, context.query
     owner = {one.entry: one for one in model.schema.constraints.one_by_one()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["has_target", "verdicts"]
+__all__ = ["ALREADY", "FOUND", "IMPOSSIBLE", "NONE", "NOT_FOUND", "has_target", "verdicts"]
 
 from collections.abc import Mapping
 

@@ -32,7 +32,7 @@ class BlackBox:
     calls: int = 0
     rows: int = 0
 
-    def probabilities(self, values: Values) -> NDArray[np.float64]:
+    def answers(self, values: Values) -> NDArray[np.float64]:
         """The black box's probabilities (n, classes), asked for in bounded chunks."""
         parts = [self._ask(values[i : i + CHUNK]) for i in range(0, len(values), CHUNK)]
         return np.concatenate(parts) if parts else np.zeros((0, self.n_classes))
@@ -119,7 +119,7 @@ def agreed(
     They do where they agree with less than half of them, and where the columns in another order agree better than
     chance would have it. Weak agreement with a class is told in a warning.
     """
-    answers = black_box.probabilities(values)
+    answers = black_box.answers(values)
     said = answers.argmax(axis=1)
     counts = np.bincount(labels * len(names) + said, minlength=len(names) ** 2).reshape(len(names), -1)
     order = _better_order(counts)

@@ -7,9 +7,9 @@ held-out rows, answered with that margin, give the counts that the certified rat
 
 from __future__ import annotations
 
-__all__ = ["certified"]
+__all__ = ["LEAST", "Found", "answers_like_asked", "certified"]
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,6 +24,7 @@ from dicoflex.certificate import CROSS_FITTED, SORTS, Certificate
 from dicoflex.learning.few_labels import Judge
 from dicoflex.model import Model
 from dicoflex.request import Request
+from dicoflex.runtime.columns import Columns
 from dicoflex.table.encoding import Values
 from dicoflex.values import differ
 
@@ -42,7 +43,7 @@ MASKED = 0.3
 
 
 @dataclass(frozen=True)
-class _Found:
+class Found(Columns):
     """Answers to held-out rows: what was asked for, what the stand-in said, where they lie."""
 
     sort: Ints
@@ -85,22 +86,31 @@ def _room(model: Model, values: Values, labels: Ints) -> float:
     return max(LEAST, float(np.median(own - model.confidence.default[labels]))) if len(values) else LEAST
 
 
-def _answers(model: Model, values: Values, labels: Ints, rng: np.random.Generator) -> _Found:
-    parts = [
-        _asked(model, values, target, request, sort) for target, request, sort in _questions(model, values, labels, rng)
-    ]
-    columns = zip(*((p.sort, p.target, p.asked, p.said, p.far, p.values) for p in parts), strict=True)
-    return _Found(*(np.concatenate(column) for column in columns))
+def _answers(model: Model, values: Values, labels: Ints, rng: np.random.Generator) -> Found:
+    n_classes = len(model.classes)
+
+    def another(rows: Ints) -> Ints:
+        return (labels[rows] + rng.integers(1, n_classes, len(rows))) % n_classes
+
+    return answers_like_asked(model, values, another, rng)
+
+
+def answers_like_asked(
+    model: Model, values: Values, targets: Callable[[Ints], Ints], rng: np.random.Generator, most: int = ROWS
+) -> Found:
+    """Answers to at most `most` of the rows, as users would ask for them; `targets` says what for, by their places."""
+    questions = _questions(model, len(values), targets, rng, most)
+    return Found.join([_asked(model, values, target, request, sort) for target, request, sort in questions])
 
 
 def _questions(
-    model: Model, values: Values, labels: Ints, rng: np.random.Generator
+    model: Model, n: int, targets: Callable[[Ints], Ints], rng: np.random.Generator, most: int
 ) -> Iterator[tuple[tuple[Ints, Ints], Request, int]]:
     """Rows and targets, and what is asked of them, for every sort of question."""
-    n_classes, names = len(model.classes), model.schema.names
+    names = model.schema.names
     for sort, kind in enumerate(SORTS):
-        rows = rng.permutation(len(values))[:ROWS]
-        target = (labels[rows] + rng.integers(1, n_classes, len(rows))) % n_classes
+        rows = rng.permutation(n)[:most]
+        target = targets(rows)
         masks = MASKS if kind == "frozen" else 1
         for part in np.array_split(np.arange(len(rows)), masks):
             frozen = [name for name in names if kind == "frozen" and rng.random() < MASKED][: len(names) - 1]
@@ -111,7 +121,7 @@ def _questions(
                 yield (rows[part], target[part]), request.model_copy(update={"constraints": bound}), sort
 
 
-def _asked(model: Model, values: Values, asked: tuple[Ints, Ints], request: Request, sort: int) -> _Found:
+def _asked(model: Model, values: Values, asked: tuple[Ints, Ints], request: Request, sort: int) -> Found:
     rows, target = asked
     own = values[rows]
     query = Query.of_values(model, own, target, request)
@@ -119,7 +129,7 @@ def _asked(model: Model, values: Values, asked: tuple[Ints, Ints], request: Requ
     changed = differ(found.values, own[found.query])
     away = np.abs(np.nan_to_num(found.values - model.encoding.mean)) > FAR * model.encoding.scale
     number = np.array([f.is_number for f in model.schema.features])
-    return _Found(
+    return Found(
         sort=np.full(len(found), sort),
         target=target[found.query],
         asked=query.context.confidence[found.query],
@@ -129,7 +139,7 @@ def _asked(model: Model, values: Values, asked: tuple[Ints, Ints], request: Requ
     )
 
 
-def _margins(model: Model, found: _Found, judge: Judge, limits: tuple[float, float]) -> Floats:
+def _margins(model: Model, found: Found, judge: Judge, limits: tuple[float, float]) -> Floats:
     """Per class and region the quantile of what the stand-in said too much, less what may be lacking."""
     truth = judge(found.values)[np.arange(len(found.values)), found.target]
     least, most = limits
@@ -145,7 +155,7 @@ def _margins(model: Model, found: _Found, judge: Judge, limits: tuple[float, flo
     return out
 
 
-def _counts(model: Model, found: _Found, judge: Judge) -> Ints:
+def _counts(model: Model, found: Found, judge: Judge) -> Ints:
     """How many answers the judge gives their target, of how many, per class and sort of question."""
     valid = judge(found.values).argmax(axis=1) == found.target
     counts = np.zeros((len(model.classes), len(SORTS), 2), dtype=np.int64)

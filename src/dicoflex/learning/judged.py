@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["fit_judged"]
+__all__ = ["Judged", "fit_judged"]
 
 from dataclasses import replace
 
@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from dicoflex.errors import DataError
 from dicoflex.generators.base import Generator, Table
 from dicoflex.learning.few_labels import FEW_ROWS, LEAST_ROWS, FewLabels, learn_few
-from dicoflex.learning.pairs import Pairs, clamp, prefer_sparse, sparsify
+from dicoflex.learning.interval_pairs import IntervalTeacher
+from dicoflex.learning.pairs import Pairs, Teacher, clamp, prefer_sparse, sparsify
 from dicoflex.learning.stand_in import learn
 from dicoflex.learning.steps import (
     Fitted,
@@ -43,24 +44,21 @@ LEAST_USUAL = 0.05
 
 def fit_judged(task: Task) -> Fitted:
     """The default way: pairs that the judge confirmed, then rounds of the model's own draws that it confirmed."""
-    return _Judged(task).run()
+    return Judged(task).run()
 
 
-class _Judged:
-    """The steps of the default way, in the order in which `run` names them."""
+class Judged:
+    """The steps of the default way, in the order in which `run` names them; those that concern classes come last."""
+
+    teacher: Teacher | IntervalTeacher
 
     def __init__(self, task: Task) -> None:
         self.task, self.table, self.config = task, task.table, task.config
         self.rng = np.random.default_rng(task.seed)
-        labels_alone = Confidence.same(self.table.n_classes, STAND_IN_FLOOR)
-        self.confidence = labels_alone if task.probabilities is None else _supported(self.table)
-        conditions = task.conditions(self.confidence)
-        self.teacher, self.held = make_teacher(task, conditions, self.rng, self.config.level_weight)
-        hard = np.eye(self.table.n_classes)[self.table.labels]
-        answers = hard if task.probabilities is None else task.probabilities
+        self.teacher, self.held = self._teacher()
         # Nothing near held-out rows is learned from: how far the stand-in can be trusted is found out on them.
         rows = self._rows()
-        self.seen_values, self.seen_answers = [self.table.values[rows]], [answers[rows]]
+        self.seen_values, self.seen_answers = [self.table.values[rows]], [self._known()[rows]]
         self.stand_in: StandIn | None = None
         self.agreement = 0.0
         self.few: FewLabels | None = None
@@ -68,7 +66,7 @@ class _Judged:
     def run(self) -> Fitted:
         self._learn_stand_in(first=True)
         parts, held_out = self._bank()
-        generator = self.task.new_generator()
+        generator = self._new_generator()
         training_set = TrainingSet(parts, held_out, self.table.values, self.table.values)
         histories = [train_first(generator, training_set, self.task)]
         for number in range(self.config.rounds):
@@ -109,16 +107,15 @@ class _Judged:
         """
         if self.task.black_box is None:
             return self._doubt(values, target)
-        answers = self.task.black_box.probabilities(values)
+        answers = self.task.black_box.answers(values)
         kept = slice(None) if held is None else ~held
         self.seen_values.append(values[kept])
         self.seen_answers.append(answers[kept])
-        return answers[np.arange(len(values)), target]
+        return self._chance(answers, target)
 
     def _doubt(self, values: Values, target: Ints) -> Floats:
-        judge = self.stand_in if self.few is None else self.few.plain
-        assert judge is not None
-        return judge.probabilities(values, each=BLOCK)[np.arange(len(values)), target]
+        """The stand-in's probability of each row's target."""
+        return self._chance(self._guess(values), target)
 
     def _learn_stand_in(self, *, first: bool) -> None:
         """The stand-in, from all that is known: at first also from crossings of near rows, where pairs will lie."""
@@ -132,13 +129,17 @@ class _Judged:
         values, answers = np.concatenate(self.seen_values), np.concatenate(self.seen_answers)
         # In place of the parts: with a million rows asked for, both would be the most that a fit holds.
         self.seen_values, self.seen_answers = [values], [answers]
+        self._learn(values, answers, thorough=not first)
+
+    def _learn(self, values: Values, answers: Floats, *, thorough: bool) -> None:
+        """The stand-in that follows these answers."""
         seed, min_count = self.task.seed, self.table.min_count
         if self.task.black_box is None and LEAST_ROWS <= len(values) <= FEW_ROWS:
             self.few = learn_few(self.table.encoding, values, answers, seed=seed, min_count=min_count)
             self.stand_in, self.agreement = self.few.stand_in, self.few.agreement
             return
         self.stand_in, self.agreement = learn(
-            self.table.encoding, values, answers, seed=seed, min_count=min_count, thorough=not first
+            self.table.encoding, values, answers, seed=seed, min_count=min_count, thorough=thorough
         )
 
     def _bank(self) -> tuple[list[Pairs], Pairs]:
@@ -208,9 +209,40 @@ class _Judged:
         """Which draws hold what goes together, and are not rarer than real rows of their class mostly are."""
         assert self.task.coherence is not None
         density = self.task.coherence.density
-        floor = density.floors(LEAST_USUAL)[0][pairs.target]
+        floor = self._floors(density.floors(LEAST_USUAL)[0], pairs)
         fine: Bools = density.judge(drawn)[0] >= floor
         return fine & ~self.task.coherence.strays(drawn, self.table.values[pairs.anchor])
+
+    # -- classes ------------------------------------------------------------------------------------------------
+
+    def _teacher(self) -> tuple[Teacher | IntervalTeacher, Bools]:
+        """Who draws pairs, and which rows are held out; sets the confidences that can be asked for."""
+        labels_alone = Confidence.same(self.table.n_classes, STAND_IN_FLOOR)
+        self.confidence = labels_alone if self.task.probabilities is None else _supported(self.table)
+        return make_teacher(self.task, self.task.conditions(self.confidence), self.rng, self.config.level_weight)
+
+    def _known(self) -> Floats:
+        """What is known of the table's rows: the black box's answers, or one-hot labels."""
+        hard = np.eye(self.table.n_classes)[self.table.labels]
+        return hard if self.task.probabilities is None else self.task.probabilities
+
+    def _new_generator(self) -> Generator:
+        return self.task.new_generator()
+
+    def _guess(self, values: Values) -> Floats:
+        """What the stand-in says of rows, in the terms of the black box."""
+        judge = self.stand_in if self.few is None else self.few.plain
+        assert judge is not None
+        return judge.probabilities(values, each=BLOCK)
+
+    def _chance(self, answers: Floats, target: Ints) -> Floats:
+        """The probability of each row's target by such answers."""
+        return answers[np.arange(len(answers)), target]
+
+    def _floors(self, floors: Floats, pairs: Pairs) -> Floats:
+        """What each pair's answer must be at least as likely as, by the floors of the classes."""
+        own: Floats = floors[pairs.target]
+        return own
 
 
 def _supported(table: Table) -> Confidence:

@@ -8,7 +8,7 @@ answers that still change more than others do.
 
 from __future__ import annotations
 
-__all__ = ["Batch", "Conditions", "Pairs", "Teacher", "clamp", "prefer_sparse", "sparsify", "weighted"]
+__all__ = ["Batch", "Conditions", "Pairs", "Teacher", "clamp", "prefer_sparse", "some", "sparsify", "weighted"]
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -133,7 +133,7 @@ class Teacher:
             alpha=self.alpha,
             advance=advance,
         )
-        which, rank = np.nonzero(_some(found.rows >= 0, each, rng))
+        which, rank = np.nonzero(some(found.rows >= 0, each, rng))
         return Pairs(
             anchor=anchors[which].astype(np.int32),
             row=found.rows[which, rank].astype(np.int32),
@@ -220,7 +220,7 @@ def _eagerness(p: Floats, exponents: tuple[float, ...]) -> Floats:
     return eagerness
 
 
-def _some(found: NDArray[np.bool_], most: int | None, rng: np.random.Generator) -> NDArray[np.bool_]:
+def some(found: NDArray[np.bool_], most: int | None, rng: np.random.Generator) -> NDArray[np.bool_]:
     """At most `most` of the places of each row that are set, at random."""
     if most is None or most >= found.shape[1]:
         return found

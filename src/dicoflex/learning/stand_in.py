@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["learn", "learn_perceptron", "learn_trees", "round_splits"]
+__all__ = ["exported", "fit_net", "learn", "learn_perceptron", "learn_trees", "round_splits"]
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -76,28 +76,36 @@ def learn(
     return best
 
 
-@with_gradients()
 def learn_perceptron(
     encoding: Encoding, values: Values, probabilities: Floats, seed: int, *, thorough: bool = False
 ) -> Perceptron:  # fmt: skip
     """A perceptron fitted by cross-entropy, with a step size that falls to nothing."""
+    loss = torch.nn.functional.cross_entropy
+    return fit_net(encoding, values, probabilities, seed, loss=loss, thorough=thorough)
+
+
+@with_gradients()
+def fit_net(
+    encoding: Encoding, values: Values, answers: Floats, seed: int, *, loss: Callable[..., torch.Tensor], thorough: bool
+) -> Perceptron:  # fmt: skip
+    """A perceptron with an output for every column of `answers`, fitted by `loss`."""
     longer, wider, bolder = THOROUGH if thorough else (1, 1, 1)
     rng = np.random.default_rng(seed)
     with own_numbers(seed):
-        widths = [encoding.n_reals, *WIDTHS, probabilities.shape[1]]
+        widths = [encoding.n_reals, *WIDTHS, answers.shape[1]]
         linear = [torch.nn.Linear(a, b) for a, b in pairwise(widths)]
     net = torch.nn.Sequential(linear[0], torch.nn.ReLU(), linear[1], torch.nn.ReLU(), linear[2])
     optimizer = torch.optim.AdamW(net.parameters(), lr=bolder * RATE, weight_decay=1e-3, fused=True)
     steps = min(int(longer * STEPS), 300 + len(values) // 10)
     plan = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
     reals = torch.from_numpy(np.clip(encoding.to_reals(values), -BOUND, BOUND))
-    wanted = torch.from_numpy(probabilities.astype(np.float32))
+    wanted = torch.from_numpy(answers.astype(np.float32))
     with one_torch_thread():
         for _ in range(steps):
             index = torch.from_numpy(rng.integers(len(values), size=wider * BATCH))
-            loss = torch.nn.functional.cross_entropy(net(reals[index]), wanted[index])
+            error = loss(net(reals[index]), wanted[index])
             optimizer.zero_grad(set_to_none=True)
-            loss.backward()  # type: ignore[no-untyped-call]
+            error.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
             plan.step()
     layers = [(m.weight.detach().numpy().T.copy(), m.bias.detach().numpy().copy()) for m in linear]
@@ -120,7 +128,7 @@ def learn_trees(encoding: Encoding, values: Values, probabilities: Floats, seed:
     # Threads that wait for each other make small fits many times slower on a busy machine.
     with one_openmp_thread():
         booster.fit(values[row], label, sample_weight=np.maximum(probabilities[row, label], 1e-6))
-    return _export(booster)
+    return exported(booster)
 
 
 def round_splits(forest: Forest, encoding: Encoding, values: Values, min_count: int) -> Forest:
@@ -142,7 +150,8 @@ def round_splits(forest: Forest, encoding: Encoding, values: Values, min_count: 
     return replace(forest, threshold=threshold)
 
 
-def _export(booster: Any) -> Forest:
+def exported(booster: Any) -> Forest:
+    """The trees of scikit-learn's booster as flat arrays."""
     trees = [tree.nodes for round_ in booster._predictors for tree in round_]
     start = np.cumsum([0, *(len(nodes) for nodes in trees)])
     nodes = np.concatenate(trees)

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-__all__ = ["Fitted", "Task", "held_out_pairs", "make_teacher", "split_pairs", "train_first", "train_stage"]
+__all__ = [
+    "Fitted",
+    "Task",
+    "held_out_pairs",
+    "held_out_rows",
+    "make_teacher",
+    "split_pairs",
+    "train_first",
+    "train_stage",
+]
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +26,7 @@ from dicoflex.learning.black_box import BlackBox
 from dicoflex.learning.config import FitConfig, FitSettings
 from dicoflex.learning.few_labels import Judge
 from dicoflex.learning.pairs import Conditions, Pairs, Teacher, weighted
+from dicoflex.learning.score_box import ScoreBox
 from dicoflex.learning.training import History, TrainingSet, train
 from dicoflex.model import Confidence
 from dicoflex.neighbours import Pool
@@ -46,7 +56,8 @@ class Fitted:
 class Task:
     """What both ways of fitting are given.
 
-    black_box: the classifier, where it can be asked; probabilities: what it says of the table's rows. coherence: what
+    black_box: the classifier or what gives scores, where it can be asked; probabilities: what it says of the table's
+    rows, which are ranks where it gives scores. coherence: what
     goes together in the table, where answers are to be refined.
     """
 
@@ -56,7 +67,7 @@ class Task:
     seed: int
     device: torch.device
     progress: Progress
-    black_box: BlackBox | None = None
+    black_box: BlackBox | ScoreBox | None = None
     probabilities: NDArray[np.float64] | None = None
     coherence: Coherence | None = None
 
@@ -80,10 +91,16 @@ def make_teacher(
     table, config = task.table, task.config
     parts = weighted(table.encoding.parts(table.values), level_weight)
     pool = Pool.group(parts, table.labels, table.n_classes, table.confidence)
-    held = np.zeros(len(table.values), dtype=bool)
-    held[rng.permutation(len(held))[: int(HELD_OUT * len(held))]] = True
+    held = held_out_rows(len(table.values), rng)
     k = min(config.k, len(table.values))
     return Teacher(table, pool, conditions, k, config.alpha, level_weight), held
+
+
+def held_out_rows(n: int, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """Which of `n` rows are held out: a tenth at random."""
+    held = np.zeros(n, dtype=bool)
+    held[rng.permutation(n)[: int(HELD_OUT * n)]] = True
+    return held
 
 
 def split_pairs(pairs: Pairs, held: NDArray[np.bool_]) -> tuple[Pairs, Pairs]:

@@ -6,7 +6,7 @@ box on held-out rows is kept; on few labels alone both are, and count together.
 
 from __future__ import annotations
 
-__all__ = ["BLOCK", "Both", "Forest", "Perceptron", "StandIn", "restore"]
+__all__ = ["BLOCK", "Both", "Forest", "Perceptron", "ScoreStandIn", "StandIn", "restore"]
 
 from typing import Any, ClassVar, Protocol
 
@@ -39,6 +39,16 @@ class StandIn(Protocol):
 
     def arrays(self) -> Arrays:
         """All that `restore` needs."""
+
+
+class ScoreStandIn(StandIn, Protocol):
+    """A stand-in with one output, for a black box that gives scores."""
+
+    def scores(self, values: Values, *, each: int = 1) -> Floats:
+        """Its output for encoded rows."""
+
+    def aimed(self, slope: Floats, offset: Floats) -> StandIn:
+        """The classifier whose classes have the logits `slope` * output + `offset`."""
 
 
 def restore(kind: str, encoding: Encoding, n_classes: int, arrays: Arrays) -> StandIn:

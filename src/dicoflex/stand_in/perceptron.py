@@ -49,6 +49,22 @@ class Perceptron:
         by = np.float32(temperature)
         return Perceptron(self.encoding, [*inner, (weight / by, bias / by)])
 
+    def scores(self, values: Values, *, each: int = 1) -> Floats:
+        """What a perceptron with one output says: the log odds of that output against 0."""
+        *inner, (weight, bias) = self.layers
+        nothing = np.zeros_like
+        paired = [*inner, (np.concatenate([nothing(weight), weight], axis=1), np.concatenate([nothing(bias), bias]))]
+        chances = Perceptron(self.encoding, paired).probabilities(values, each=each)
+        odds: Floats = np.log(chances[:, 1]) - np.log(chances[:, 0])
+        return odds
+
+    def aimed(self, slope: Floats, offset: Floats) -> Perceptron:
+        """The classifier whose classes have the logits `slope` * output + `offset`, of a perceptron with one output."""
+        *inner, (weight, bias) = self.layers
+        by = slope.astype(np.float32)
+        logits = (bias * slope + offset).astype(np.float32)
+        return Perceptron(self.encoding, [*inner, (np.ascontiguousarray(weight * by), logits)])
+
     def arrays(self) -> Arrays:
         """Weights and biases by layer."""
         return {

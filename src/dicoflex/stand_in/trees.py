@@ -4,7 +4,7 @@ from __future__ import annotations
 
 __all__ = ["Forest"]
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -38,12 +38,41 @@ class Forest:
 
     def probabilities(self, values: Values, *, each: int = 1) -> Floats:  # noqa: ARG002
         """The trees' scores through a logistic (two classes) or a softmax."""
-        scores = np.tile(self.baseline, (len(values), 1))
-        links = self.start, self.feature, self.threshold, self.missing_left, self.left, self.right, self.value
-        in_threads(lambda low, high: _add_trees(low, high, values, *links, scores), len(values), least=THREADED)
+        scores = self._sums(values)
         if scores.shape[1] == 1:
             scores = np.concatenate([np.zeros_like(scores), scores], axis=1)
         return _softmax(scores)
+
+    def scores(self, values: Values, *, each: int = 1) -> Floats:  # noqa: ARG002
+        """What trees with one score say."""
+        return self._sums(values)[:, 0]
+
+    def _sums(self, values: Values) -> Floats:
+        scores = np.tile(self.baseline, (len(values), 1))
+        links = self.start, self.feature, self.threshold, self.missing_left, self.left, self.right, self.value
+        in_threads(lambda low, high: _add_trees(low, high, values, *links, scores), len(values), least=THREADED)
+        return scores
+
+    def aimed(self, slope: Floats, offset: Floats) -> Forest:
+        """The classifier whose classes have the logits `slope` * score + `offset`, of trees with one score.
+
+        With two classes the second's logit alone is kept; with more, every tree stands there once per class.
+        """
+        logits = slope * self.baseline[0] + offset
+        if len(slope) == 2:
+            return replace(self, value=self.value * (slope[1] - slope[0]), baseline=logits[1:] - logits[:1])
+        edges = np.append(self.start, len(self.feature))
+        copies = [(t, by) for t in range(len(self.start)) for by in slope]
+        nodes = np.concatenate([np.arange(edges[t], edges[t + 1]) for t, _ in copies])
+        sizes = np.array([edges[t + 1] - edges[t] for t, _ in copies])
+        start = np.cumsum([0, *sizes[:-1]])
+        shift = np.repeat(start - np.array([edges[t] for t, _ in copies]), sizes)
+        return Forest(
+            start=start.astype(np.int64), feature=self.feature[nodes], threshold=self.threshold[nodes],
+            missing_left=self.missing_left[nodes], left=(self.left[nodes] + shift).astype(np.int32),
+            right=(self.right[nodes] + shift).astype(np.int32),
+            value=self.value[nodes] * np.repeat([by for _, by in copies], sizes), baseline=logits,
+        )  # fmt: skip
 
     def arrays(self) -> Arrays:
         """The flat arrays by name."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 __all__ = ["Rows", "take_rows"]
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,8 @@ CHUNK = 65_536
 class Rows:
     """The rows to learn from, encoded, with their class numbers; and all rows remembered, taken or not, if wanted.
 
-    left_out: how many rows have a value that the schema does not name because too few rows have it.
+    left_out: how many rows have a value that the schema does not name because too few rows have it. place: where each
+    row stood in the frame.
     """
 
     encoding: Encoding
@@ -35,6 +36,7 @@ class Rows:
     labels: Ints
     remembered: Remembered | None = None
     left_out: int = 0
+    place: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
 
 def take_rows(
@@ -59,14 +61,14 @@ def take_rows(
     (100, np.float64(0.0), np.float64(999.0))
     """
     n = len(frame)
-    rare = rare_rows(frame, schema)
+    rare, kept = rare_rows(frame, schema), np.arange(n)
     if rare:
         check_left_out(rare, n, schema.min_count)
         kept = np.flatnonzero(~np.any(list(rare.values()), axis=0))
         frame, labels = frame.iloc[kept], labels[kept]
     whole = len(frame) <= most
     rows = _all(frame, schema, labels, row_key) if whole else _some(frame, schema, labels, most, seed, row_key)
-    rows = replace(rows, left_out=n - len(frame))
+    rows = replace(rows, left_out=n - len(frame), place=kept[rows.place])
     return rows if min_count == 1 else replace(rows, encoding=_rounded(rows.encoding))
 
 
@@ -79,7 +81,7 @@ def _all(frame: pd.DataFrame, schema: Schema, labels: Ints, row_key: bytes | Non
     check_limits(schema, values)
     remembered = None if row_key is None else Remembered.of([row_hashes(values, row_key)], row_key)
     values = _within(schema, values)
-    return Rows(Encoding.of_values(schema, values), values, labels, remembered)
+    return Rows(Encoding.of_values(schema, values), values, labels, remembered, place=np.arange(len(values)))
 
 
 def _some(frame: pd.DataFrame, schema: Schema, labels: Ints, most: int, seed: int, row_key: bytes | None) -> Rows:
@@ -92,7 +94,7 @@ def _some(frame: pd.DataFrame, schema: Schema, labels: Ints, most: int, seed: in
     check_limits(schema, values)
     encoding = Encoding(schema, survey.mean, survey.scale)
     remembered = None if row_key is None else Remembered.of(survey.hashes, row_key)
-    return Rows(encoding, _within(schema, values), labels[chosen], remembered)
+    return Rows(encoding, _within(schema, values), labels[chosen], remembered, place=chosen)
 
 
 def _within(schema: Schema, values: Values) -> Values:

@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = [
     "ALREADY",
     "ASKED",
+    "SCORE",
     "Answer",
     "Card",
     "Change",
@@ -30,11 +31,14 @@ from dicoflex.runtime.printable import printable
 from dicoflex.table.feature import Feature, Kind
 from dicoflex.table.plain_rows import cells_of
 from dicoflex.table.schema import Schema
+from dicoflex.targets import Goal
 from dicoflex.values import plain, typed
 from dicoflex.views.words import FIRST_DIGITS, finite, likelihood_word, percent, shown
 
 NAME_SHOWN = 16  # of the 64 characters of a model's name; the record has them all
 ALREADY = "already"
+SCORE = "score"
+"""The column of `info` that holds the score of each answer."""
 ASKED = {
     "n": "alternatives",
     "p": "sparsity p",
@@ -203,7 +207,8 @@ def _card(result: Result, i: int, own: np.ndarray, shared: _Shared) -> Card:
     """The card of query `i`, whose answers stand at `own`."""
     names, values = shown_names(result.schema), rows(result.queries.iloc[[i]])[0]
     frozen = {typed(name) for name in (*result.request.frozen, *result.request.constraints.frozen)}
-    answers = _answers(result, values, own)
+    several = i < len(result.targets) and isinstance(result.targets[i], Goal)
+    answers = _answers(result, values, own, several=several)
     return Card(
         heading=_setting(result.queries.index[i]),
         target=_target(result, i, own),
@@ -223,9 +228,9 @@ def _card(result: Result, i: int, own: np.ndarray, shared: _Shared) -> Card:
 
 def _target(result: Result, i: int, own: np.ndarray) -> str:
     """The label asked for; what answers carry, or what is on record for a query without any."""
-    if len(own):
-        return _setting(result.info["target"].iloc[own[0]])
     target = result.targets[i] if i < len(result.targets) else None
+    if len(own) and not isinstance(target, Goal):
+        return _setting(result.info["target"].iloc[own[0]])
     return "another class" if target is None else _setting(target)
 
 
@@ -245,17 +250,26 @@ def rows(frame: pd.DataFrame) -> list[tuple[Any, ...]]:
     return [tuple(row) for row in cells_of(frame)]
 
 
-def _answers(result: Result, values: tuple[Any, ...], own: np.ndarray) -> list[Answer]:
-    """The answers at `own` to a query with these values."""
+def _answers(result: Result, values: tuple[Any, ...], own: np.ndarray, *, several: bool) -> list[Answer]:
+    """The answers at `own` to a query with these values; where it asked for several labels, each names its own."""
     named = list(zip(shown_names(result.schema), values, result.schema.features, strict=True))
     frame, then = result.frame.iloc[own], {typed(name) for name in result.dependent}
     changes = [
         {named[j][0]: _change(named[j][1], after[j], named[j][2], then) for j in np.flatnonzero(cells)}
         for after, cells in zip(rows(frame), result.changed_cells[own], strict=True)
     ]
-    numbers = frame.index.get_level_values("cf")
+    numbers = _numbers(frame.index.get_level_values("cf"), result.info.iloc[own], several=several)
     trust = zip(numbers, changes, _trust(result.info.iloc[own]), strict=True)
-    return [Answer(cf=str(cf), changes=changed, **known) for cf, changed, known in trust]
+    return [Answer(cf=cf, changes=changed, **known) for cf, changed, known in trust]
+
+
+def _numbers(numbers: pd.Index, info: pd.DataFrame, *, several: bool) -> list[str]:
+    """What each answer is called: its number, and where it leads if that is not the same for all."""
+    if several:
+        return [f"{cf} → {_setting(target)}" for cf, target in zip(numbers, info["target"], strict=True)]
+    if SCORE in info:
+        return [f"{cf} → {score:.4g}" for cf, score in zip(numbers, info[SCORE], strict=True)]
+    return [str(cf) for cf in numbers]
 
 
 def _trust(info: pd.DataFrame) -> list[Trust]:

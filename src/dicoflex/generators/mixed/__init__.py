@@ -48,7 +48,8 @@ Floats = NDArray[np.float64]
 class Mixed:
     """See the module's text; the weights are trained, `grid` is settled by the training rows.
 
-    The weights are plain arrays, or stand in a torch network while they are trained.
+    The weights are plain arrays, or stand in a torch network while they are trained. `codes` says by which numbers each
+    target is told: for classes, a one at the place of its own.
     """
 
     name: ClassVar[str] = "mixed"
@@ -69,6 +70,7 @@ class Mixed:
     def __init__(self, grid: Grid, n_classes: int, config: MixedConfig, weights: Weights | None = None) -> None:
         self.grid, self.n_classes = grid, n_classes
         self.config: MixedConfig = config
+        self.codes = np.eye(n_classes, dtype=np.float32)
         self._weights = weights
         self._network: Network | None = None
         self._packed: Net | None = None
@@ -164,8 +166,17 @@ class Mixed:
         """Draws and their log densities, by ancestral sampling, compiled; see `kernels`."""
         return draw(self.grid, self._net(), self._asked(context), n, keys=keys, first=first, limits=limits)
 
+    def aimed(self, code: NDArray[np.float32], n_classes: int, target: int) -> Self:
+        """A density of `n_classes` whose class `target` is what `code` tells this one; the others mean nothing."""
+        weights, d = self._arrays(), self.grid.n_features
+        own = weights["settings"]
+        told = np.zeros((n_classes, own.shape[1]), dtype=np.float32)
+        told[target] = code @ own[d : d + self.n_classes]
+        settings = np.concatenate([own[:d], told, own[d + self.n_classes :]])
+        return type(self)(self.grid, n_classes, self.config, {**weights, "settings": settings})
+
     def _asked(self, context: Context) -> Asked:
-        return Asked.of(self.grid, self.config, self.n_classes, context)
+        return Asked.of(self.grid, self.config, self.codes, context)
 
     def _net(self) -> Net:
         """The present weights, laid out for the sampler; kept until a training step or a move changes them."""

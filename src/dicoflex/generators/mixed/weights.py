@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
-from dicoflex.generators.base import Context, GeneratorConfig, one_hot
+from dicoflex.generators.base import Context, GeneratorConfig
 from dicoflex.generators.mixed.cells import Grid, Located
 
 Floats = NDArray[np.float64]
@@ -45,10 +45,10 @@ class Asked(NamedTuple):
     stuck: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, grid: Grid, config: MixedConfig, n_classes: int, context: Context) -> Asked:
-        """What a context says, looked up once."""
+    def of(cls, grid: Grid, config: MixedConfig, codes: NDArray[np.float32], context: Context) -> Asked:
+        """What a context says, looked up once; `codes` tells what each target is to the density (targets, numbers)."""
         own = grid.locate(context.query)
-        return cls(own, _settings_of(config, n_classes, context), context.frozen | (own.n_others == 0))
+        return cls(own, _settings_of(config, codes, context), context.frozen | (own.n_others == 0))
 
 
 def _n_settings(n_features: int, n_classes: int, config: MixedConfig) -> int:
@@ -56,9 +56,9 @@ def _n_settings(n_features: int, n_classes: int, config: MixedConfig) -> int:
     return n_features + n_classes + len(config.exponents) + len(config.confidences)
 
 
-def _settings_of(config: MixedConfig, n_classes: int, context: Context) -> NDArray[np.float32]:
+def _settings_of(config: MixedConfig, codes: NDArray[np.float32], context: Context) -> NDArray[np.float32]:
     """Everything but the query as one row of weights: frozen, target, and where p and c lie among their knots."""
-    target = one_hot(context.target, n_classes)
+    target = codes[context.target]
     p = _knots(np.log(context.p), np.log(config.exponents))
     confidence = _knots(context.confidence, config.confidences)
     return np.concatenate([context.frozen, target, p, confidence], axis=1).astype(np.float32)

@@ -1,0 +1,101 @@
+"""The questions to a model, whatever their target: explain, sample, log_density, probability."""
+
+from __future__ import annotations
+
+__all__ = ["explain", "log_density", "probability", "sample"]
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dicoflex.answers import explain as one
+from dicoflex.answers.aiming import score_of
+from dicoflex.answers.check import Check
+from dicoflex.answers.counterfactuals import Counterfactuals
+from dicoflex.answers.goals import Part, is_plain, parts_of
+from dicoflex.answers.joined import joined
+from dicoflex.answers.numbering import index_of
+from dicoflex.answers.probabilities import probability as of_classes
+from dicoflex.errors import BlackBoxError, ConstraintError, QueryError
+from dicoflex.model import Model
+from dicoflex.request import Request
+
+Floats = NDArray[np.float64]
+
+
+def explain(model: Model, rows: pd.DataFrame, request: Request, *, check: Check | None = None) -> Counterfactuals:
+    """Up to `n` counterfactuals for every row; see `Explainer.explain`."""
+    if is_plain(model, request):
+        return one.explain(model, rows, request, check=check)
+    if check is not None and not callable(check):
+        raise BlackBoxError(f"check must be a callable, got {type(check).__name__}; pass its predict")
+    parts, frame = _parts(model, rows, request, check)
+    answered, results, refused = [], [], None
+    for part in parts:
+        own = frame.iloc[part.places]
+        try:
+            results.append(one.explain(part.model, own, part.request, check=part.check))
+            answered.append(part)
+        except ConstraintError as error:
+            # Constraints that leave no row of this part a chance may leave one to another.
+            if len(part.places) == len(rows) == 1 or len(parts) == 1:
+                raise
+            refused = error
+    if refused is not None and len({i for part in answered for i in part.places.tolist()}) < len(rows):
+        raise refused
+    return joined(frame, request, answered, results)
+
+
+def sample(model: Model, rows: pd.DataFrame, request: Request, *, filtered: bool = True) -> pd.DataFrame:
+    """Exactly `n` draws for every row, as they come; any of some labels is drawn for by turns."""
+    if is_plain(model, request):
+        return one.sample(model, rows, request, filtered=filtered)
+    parts, frame = _parts(model, rows, request, None)
+    _refuse_sets(parts, len(rows), "sample")
+    drawn = [one.sample(part.model, frame.iloc[part.places], part.request, filtered=filtered) for part in parts]
+    owner = np.concatenate([np.repeat(part.places, request.n) for part in parts])
+    order = np.argsort(owner, kind="stable")
+    return pd.concat(drawn).iloc[order].set_axis(index_of(frame.index, owner[order]))
+
+
+def log_density(model: Model, rows: pd.DataFrame, answers: pd.DataFrame, request: Request) -> Floats:
+    """The log density of each row of `answers` given the row of `rows` at the same place, or the only one."""
+    if is_plain(model, request):
+        return one.log_density(model, rows, answers, request)
+    parts, frame = _parts(model, rows, request, None)
+    _refuse_sets(parts, len(rows), "log_density")
+    if len(rows) == 1:
+        return one.log_density(parts[0].model, frame, answers, parts[0].request)
+    if len(rows) != len(answers):
+        raise QueryError(f"rows has {len(rows)} entries and counterfactuals {len(answers)}; give as many, or one row")
+    out = np.empty(len(rows))
+    for part in parts:
+        mine = frame.iloc[part.places], answers.iloc[part.places]
+        out[part.places] = one.log_density(part.model, *mine, part.request)
+    return out
+
+
+def probability(model: Model, rows: pd.DataFrame) -> pd.DataFrame:
+    """What the stand-in says of rows: the probability of each class, or their score."""
+    if model.score is None:
+        return of_classes(model, rows)
+    model.encoding.check_columns(rows)
+    _, values = model.encoding.conform(rows)
+    return pd.DataFrame({"score": score_of(model, values)}, index=rows.index)
+
+
+def _parts(
+    model: Model, rows: pd.DataFrame, request: Request, check: Check | None
+) -> tuple[list[Part], pd.DataFrame]:  # fmt: skip
+    """The questions that a request is, and the rows in the training dtypes."""
+    model.encoding.check_columns(rows)
+    if len(rows) == 0:
+        raise QueryError("rows is empty; give at least one row to explain")
+    frame, values = model.encoding.conform(rows)
+    return parts_of(model, values, request, frame=frame, check=check), frame
+
+
+def _refuse_sets(parts: list[Part], n_rows: int, what: str) -> None:
+    """Refuse several labels for a row where one answer per row must have one."""
+    if sum(len(part.places) for part in parts) > n_rows:
+        raise QueryError(f"{what} takes one label per row; ask for each label on its own, or use explain")

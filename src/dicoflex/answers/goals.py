@@ -1,0 +1,181 @@
+"""What a target comes to: questions with one label per row, each to one model.
+
+An interval of scores is a class of what `aiming` makes of the model for it; a change of one's own score is another
+interval for every row; any of some labels is a question for each of them.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Part", "is_plain", "parts_of"]
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dicoflex.answers.aiming import aimed, score_of
+from dicoflex.answers.check import Check, check_labels
+from dicoflex.errors import BlackBoxError, QueryError, named
+from dicoflex.model import Model
+from dicoflex.request import Request
+from dicoflex.table.encoding import Values
+from dicoflex.targets import OTHER, Goal, Interval, OneOf, Shift, read_goal
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A question to one model for the rows at some places, each with one label.
+
+    wanted: what each of these rows asks for in all its parts together, as results tell it.
+    """
+
+    model: Model
+    places: Ints
+    request: Request
+    check: Check | None
+    wanted: Sequence[Any]
+
+
+def is_plain(model: Model, request: Request) -> bool:
+    """Whether a request asks for one label per row, so that it is one question."""
+    if model.score is not None:
+        return False
+    wanted = request.target if isinstance(request.target, tuple) else (request.target,)
+    return not any(isinstance(one, Goal) or _is_other(model, one) for one in wanted)
+
+
+def parts_of(
+    model: Model, values: Values, request: Request, *, frame: pd.DataFrame | None = None, check: Check | None = None
+) -> list[Part]:
+    """The questions that a request is for encoded rows; `frame` holds the same rows, where a check is to be asked."""
+    wanted = request.targets(len(values))
+    if model.score is not None:
+        return _scored(model, values, request, [_goal(one) for one in wanted], frame, check)
+    return _labelled(model, values, request, wanted, frame, check)
+
+
+# -- scores ------------------------------------------------------------------------------------------------------
+
+
+def _goal(wanted: Any) -> Interval | Shift:
+    """What is asked of a score."""
+    if isinstance(wanted, str):
+        return read_goal(wanted)
+    if isinstance(wanted, Interval | Shift):
+        return wanted
+    told = "None" if wanted is None else repr(str(wanted) if isinstance(wanted, Goal) else wanted)
+    raise QueryError(
+        f"target {told} is no interval of scores, and this model explains scores; "
+        "ask for at_least(620), at_most(5), between(600, 700) or by(40)"
+    )
+
+
+def _scored(
+    model: Model, values: Values, request: Request, goals: Sequence[Interval | Shift], frame: pd.DataFrame | None,
+    check: Check | None,
+) -> list[Part]:  # fmt: skip
+    intervals = _intervals(model, values, goals, frame, check)
+    places: dict[Interval, list[int]] = {}
+    for i, interval in enumerate(intervals):
+        places.setdefault(interval, []).append(i)
+    return [
+        Part(
+            model=aimed(model, interval),
+            places=np.array(mine),
+            request=request.model_copy(update={"target": str(interval)}),
+            check=None if check is None else _sorted_by(check, interval),
+            wanted=[str(interval)] * len(mine),
+        )
+        for interval, mine in places.items()
+    ]
+
+
+def _intervals(
+    model: Model, values: Values, goals: Sequence[Interval | Shift], frame: pd.DataFrame | None, check: Check | None
+) -> list[Interval]:  # fmt: skip
+    if all(isinstance(goal, Interval) for goal in goals):
+        return list(goals)  # type: ignore[arg-type]
+    own = score_of(model, values) if check is None or frame is None else _scores(check, frame)
+    return [
+        goal if isinstance(goal, Interval) else goal.from_(float(f"{score:.6g}"))
+        for goal, score in zip(goals, own, strict=True)
+    ]
+
+
+def _scores(check: Check, frame: pd.DataFrame) -> Floats:
+    """What a check of a model of scores says of rows."""
+    try:
+        scores = np.asarray(check(frame.copy()), dtype=np.float64)
+    except (TypeError, ValueError):
+        raise BlackBoxError("check gave no numbers; pass a callable that returns scores, such as reg.predict") from None
+    if scores.shape != (len(frame),) or np.isnan(scores).any():
+        raise BlackBoxError(f"check gave shape {scores.shape} for {len(frame)} rows; it must return one score per row")
+    return scores
+
+
+def _sorted_by(check: Check, interval: Interval) -> Callable[[pd.DataFrame], Any]:
+    """A check that says whether rows lie below an interval, inside or above."""
+    names, (low, high) = interval.parts[0], interval.ends
+
+    def label(frame: pd.DataFrame) -> Any:
+        scores = _scores(check, frame)
+        is_open = np.isinf(low)
+        place = (scores >= low).astype(int) * (not is_open) + (scores > high)
+        return np.array(names, dtype=object)[place]
+
+    return label
+
+
+# -- labels ------------------------------------------------------------------------------------------------------
+
+
+def _is_other(model: Model, wanted: Any) -> bool:
+    return isinstance(wanted, str) and wanted == OTHER and OTHER not in model.labels
+
+
+def _labelled(
+    model: Model, values: Values, request: Request, wanted: Sequence[Any], frame: pd.DataFrame | None,
+    check: Check | None,
+) -> list[Part]:  # fmt: skip
+    now = _present(model, values, frame, check) if any(_is_other(model, one) for one in wanted) else []
+    sets = [_labels(model, one, now[i] if now else None) for i, one in enumerate(wanted)]
+    found = []
+    for label in model.labels:
+        places = np.array([i for i, labels in enumerate(sets) if label in labels], dtype=np.int64)
+        if len(places):
+            asked = request.model_copy(update={"target": label})
+            told = [_told(sets[i]) for i in places]
+            found.append(Part(model, places, asked, check, told))
+    return found
+
+
+def _told(labels: tuple[Any, ...]) -> Any:
+    return labels[0] if len(labels) == 1 else OneOf(one_of=labels)
+
+
+def _present(model: Model, values: Values, frame: pd.DataFrame | None, check: Check | None) -> list[Any]:
+    """The label that each row has now."""
+    if check is not None and frame is not None:
+        return list(check_labels(check, frame.copy(), model.labels))
+    return [model.labels[i] for i in model.stand_in.probabilities(values).argmax(axis=1)]
+
+
+def _labels(model: Model, wanted: Any, now: Any) -> tuple[Any, ...]:
+    """The labels that one row asks for, in the model's order."""
+    if _is_other(model, wanted):
+        return tuple(label for label in model.labels if label != now)
+    asked = wanted.one_of if isinstance(wanted, OneOf) else (wanted,)
+    if isinstance(wanted, Interval | Shift):
+        raise QueryError(
+            f"target {wanted} asks for a score, and this model explains labels; choose from {model.labels}"
+        )
+    for label in asked:
+        if label is None or label not in model.labels:
+            raise QueryError(named("target", label, model.labels))
+    return tuple(label for label in model.labels if label in asked)

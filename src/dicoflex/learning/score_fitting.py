@@ -1,0 +1,99 @@
+"""From a frame and its scores to a model."""
+
+from __future__ import annotations
+
+__all__ = ["learn_scores"]
+
+import time
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dicoflex.certificate import BLACK_BOX, LABELS, Certificate
+from dicoflex.errors import SettingError
+from dicoflex.generators.base import Table
+from dicoflex.learning.certifying_scores import Judge, certified_scores
+from dicoflex.learning.plan import Plan, check_room, mask_set, schema_for
+from dicoflex.learning.reporting import Learned, coherence_for, facts_of, history_of, marginals_for, told
+from dicoflex.learning.score_box import Predict, ScoreBox, read_scores
+from dicoflex.learning.score_stand_in import learn_score
+from dicoflex.learning.scored import bands_of, fit_scored
+from dicoflex.learning.steps import Fitted, Task
+from dicoflex.model import BANDS, Model, classes_of
+from dicoflex.score import Score
+from dicoflex.stand_in import BLOCK
+from dicoflex.table.survey import Rows, take_rows
+
+LEAST_HELD = 500
+
+
+def learn_scores(X: pd.DataFrame, y: Any, plan: Plan, *, predict: Predict | None = None) -> Learned:
+    """The model of rows and the scores that the black box gave them; everything is checked before any work starts."""
+    started = time.monotonic()
+    if not plan.settings.generator.is_judged:
+        raise SettingError(
+            f"generator {plan.settings.generator.name!r} learns classes alone; scores are explained by 'mixed'"
+        )
+    min_count = plan.settings.fit.min_count
+    schema = schema_for(X, plan.schema, min_count)
+    check_room(schema, [])
+    masks = mask_set(schema, plan.masks)
+    scores = read_scores(X, y, predict)
+    score = Score.of(scores, min_count)
+    rows = take_rows(
+        X, schema, bands_of(score.rank(scores)),
+        most=plan.settings.fit.most_rows, seed=plan.seed, row_key=plan.row_key, min_count=min_count,
+    )  # fmt: skip
+    box = None if predict is None else ScoreBox(predict, rows.encoding, score)
+    ranks = score.rank(scores[rows.place]) if box is None else box.answers(rows.values)
+    table = Table(rows.encoding, rows.values, bands_of(ranks), BANDS, None, min_count)
+    task = Task(
+        table, plan.settings, masks, seed=plan.seed, device=plan.device, progress=plan.progress, black_box=box,
+        probabilities=ranks, coherence=coherence_for(table, plan),
+    )  # fmt: skip
+    fitted, score = fit_scored(task, score)
+    model = _refinable(task, fitted, _model(task, fitted, rows, score), ranks)
+    counted = {"rows": len(X), "rows_left_out": rows.left_out, "min_count": min_count}
+    facts = {**fitted.facts, **counted, **facts_of(task, fitted, time.monotonic() - started)}
+    return Learned(model.with_facts(**told(facts, min_count)), history_of(fitted))
+
+
+def _model(task: Task, fitted: Fitted, rows: Rows, score: Score) -> Model:
+    return Model(
+        encoding=rows.encoding,
+        classes=classes_of([]),
+        generator=fitted.generator,
+        stand_in=fitted.stand_in,
+        confidence=fitted.confidence,
+        exponents=task.config.exponents,
+        has_confidence=task.black_box is not None,
+        remembered=rows.remembered,
+        marginals=marginals_for(task),
+        report={"confidence": {}},
+        score=score,
+    )
+
+
+def _refinable(task: Task, fitted: Fitted, model: Model, ranks: NDArray[np.float64]) -> Model:
+    """The model with what goes together and what held-out rows teach; without a black box, another stand-in judges."""
+    if task.coherence is None:
+        return model
+    model = replace(model, coherence=task.coherence, certificate=Certificate.none(1))
+    held = np.flatnonzero(fitted.held)
+    table = task.table
+    judge: Judge
+    if task.black_box is not None:
+        judge, name = task.black_box.answers, BLACK_BOX
+    elif len(held) < LEAST_HELD:
+        return model
+    else:
+        other = learn_score(
+            table.encoding, table.values[held], ranks[held], seed=task.seed + 1, min_count=table.min_count
+        ).stand_in
+        judge, name = lambda values: other.scores(values, each=BLOCK), LABELS
+    return certified_scores(
+        model, table.values[held], ranks[held], judge, name=name, seed=task.seed, min_count=table.min_count
+    )
