@@ -91,9 +91,10 @@ class Explainer:
         """Up to `n` counterfactuals for every row: different from each other, close, and likely.
 
         target: a label; None for the other class of two; "other" for any class but the present one; a set of labels or
-        `one_of(...)` for any of some; of a model of scores, `at_least(620)`, `at_most(5)`, `between(600, 700)` or `by(40)`,
-        which may also be written ">=620", "<=5", "600..700", "+40". A list has one of these per row. p: how few features should change, any
-        value in the trained range (small: few); None is 2, or the least trained one under `max_changes`. frozen:
+        `one_of(...)` for any of some; of a model of scores, `at_least(620)`, `at_most(5)`, `between(600, 700)` or
+        `by(40)`, which may also be written ">=620", "<=5", "600..700", "+40". A list has one of these per row. p: how
+        few features should change, any value in the trained range (small: few); None is 2, or the least trained one
+        under `max_changes`. frozen:
         features that may not change. constraints: what else an answer must obey; those of the schema bind too.
         confidence: how sure the black box should be. check: a callable that labels rows; only rows that it gives the
         target are returned, drawing up to five rounds. novel: no exact copy of a training row; the model must

@@ -77,7 +77,11 @@ class Score:
         return max(0.0, upto - below)
 
     def code(self, low: Floats, high: Floats) -> NDArray[np.float32]:
-        """Intervals of ranks as numbers for a density (n, CODE): where each end lies among knots, or that it is open."""
+        """Intervals of ranks as numbers for a density (n, CODE): where each end lies among knots, or that it is open.
+
+        >>> Score.of(np.arange(50.0)).code(np.array([0.25]), np.array([np.inf]))[0, [2, 3, 11, -1]].tolist()
+        [0.5, 0.5, 0.0, 1.0]
+        """
         return np.concatenate([_code(low), _code(high)], axis=1).astype(np.float32)
 
     def arrays(self) -> Arrays:

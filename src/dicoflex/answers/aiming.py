@@ -13,6 +13,7 @@ from __future__ import annotations
 __all__ = ["aimed", "score_of"]
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,7 +97,7 @@ def _logits(low: float, high: float, spread: float) -> tuple[Floats, Floats]:
 def _ends(low: float, high: float) -> list[tuple[float, float]]:
     """The intervals of rank of the classes."""
     edges = [-np.inf, *(end for end in (low, high) if np.isfinite(end)), np.inf]
-    return list(zip(edges[:-1], edges[1:], strict=True))
+    return list(pairwise(edges))
 
 
 def _check_rows(score: Score, interval: Interval) -> None:
@@ -124,8 +125,8 @@ def _confidence(model: Model, interval: Interval, ends: tuple[float, float], n_c
     if highest < LEAST_SURE:
         width = _least_width(score.spread, margin)
         raise QueryError(
-            f"target {interval} is narrower than the model can tell scores apart: it must hold about {width:.0%} of the "
-            f"training rows, and holds {max(high - low, 0.0):.1%}; ask for a wider one"
+            f"target {interval} is narrower than the model can tell scores apart: it must hold about {width:.0%} of "
+            f"the training rows, and holds {max(high - low, 0.0):.1%}; ask for a wider one"
         )
     default = min(float(own.default[0]), highest)
     lowest = min(float(own.lowest[0]), default)

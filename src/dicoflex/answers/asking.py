@@ -43,7 +43,7 @@ def explain(model: Model, rows: pd.DataFrame, request: Request, *, check: Check 
             refused = error
     if refused is not None and len({i for part in answered for i in part.places.tolist()}) < len(rows):
         raise refused
-    return joined(frame, request, answered, results)
+    return joined(model, frame, request, answered, results)
 
 
 def sample(model: Model, rows: pd.DataFrame, request: Request, *, filtered: bool = True) -> pd.DataFrame:

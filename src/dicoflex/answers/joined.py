@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dicoflex.answers.aiming import score_of
 from dicoflex.answers.counterfactuals import Counterfactuals
 from dicoflex.answers.goals import Part
 from dicoflex.answers.numbering import index_of
@@ -24,6 +25,7 @@ from dicoflex.answers.ways import Merits, choose, ways_of
 from dicoflex.model import Model
 from dicoflex.request import Request
 from dicoflex.table.encoding import Values
+from dicoflex.views.cards import SCORE
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -34,9 +36,10 @@ class JoinedOrigin(Origin):
     """The origins of several results: which one each answer comes from, and who it answers there.
 
     source: per answer the number of its origin, and the position of its query there. home: the same per query, for the
-    origin that is asked about the query itself.
+    origin that is asked about the query itself. asked: the model before it was aimed.
     """
 
+    asked: Model = None  # type: ignore[assignment]
     parts: Sequence[Origin] = ()
     source: Ints = None  # type: ignore[assignment]
     home: Ints = None  # type: ignore[assignment]
@@ -63,13 +66,16 @@ class JoinedOrigin(Origin):
             mine = np.flatnonzero(self.source[:, 0] == number)
             for name, column in origin.recount(own[mine], values[mine], self.source[mine, 1]).items():
                 told.setdefault(name, np.empty(len(values), dtype=object))[mine] = column
-        return told
+        return told if self.asked.score is None else {**told, SCORE: score_of(self.asked, values)}
 
 
 def joined(
-    rows: pd.DataFrame, request: Request, parts: Sequence[Part], results: Sequence[Counterfactuals]
+    model: Model, rows: pd.DataFrame, request: Request, parts: Sequence[Part], results: Sequence[Counterfactuals]
 ) -> Counterfactuals:
-    """The result for all rows; of a row that stands in several parts the best answers of all of them."""
+    """The result for all rows; of a row that stands in several parts the best answers of all of them.
+
+    model: what was asked, before it was aimed.
+    """
     whole = _Whole(rows, request, parts, results)
     chosen = [whole.chosen(i) for i in range(len(rows))]
     order = np.concatenate([*chosen, np.zeros(0, dtype=np.int64)])
@@ -79,12 +85,14 @@ def joined(
     labels = rows.index.to_flat_index()
     first = results[0]
     info = whole.info.iloc[order].set_axis(index)
-    changed = whole.changed[order]
+    changed, frame = whole.changed[order], whole.frame.iloc[order].set_axis(index)
+    if model.score is not None:
+        info[SCORE] = score_of(model, model.encoding.encode(frame))
     if "way" in info:
         info["way"] = np.concatenate([ways_of(changed[positions == i]) for i in np.unique(positions)] or [positions])
     return Counterfactuals(
         queries=whole.queries,
-        frame=whole.frame.iloc[order].set_axis(index),
+        frame=frame,
         info=info,
         positions=positions,
         shortfall=pd.DataFrame([(labels[i], *why) for i, why in short.items()], columns=SHORTFALL),
@@ -94,7 +102,7 @@ def joined(
         targets=whole.wanted,
         model=first.model,
         changed=changed,
-        origin=whole.origin(order),
+        origin=whole.origin(model, order),
         verdict=[whole.verdict(i, len(mine)) for i, mine in enumerate(chosen)],
         searches=whole.searches(),
     )
@@ -165,13 +173,14 @@ class _Whole:
             if len(stands) == 1 and place in self.results[k].searches
         }
 
-    def origin(self, order: Ints) -> JoinedOrigin:
+    def origin(self, asked: Model, order: Ints) -> JoinedOrigin:
         """Where the chosen answers come from."""
         origins = [result.origin for result in self.results if result.origin is not None]
         first = origins[0]
         return JoinedOrigin(
             first.model, first.context, checked=first.checked, free=first.free, uncounted=first.uncounted,
-            parts=origins, source=self.source[order], home=np.array([stands[0] for stands in self.stands]),
+            asked=asked, parts=origins, source=self.source[order],
+            home=np.array([stands[0] for stands in self.stands]),
         )  # fmt: skip
 
 

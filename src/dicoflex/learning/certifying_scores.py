@@ -71,7 +71,7 @@ def _spread(model: Model, asked: _Asked, truth: Floats) -> float:
     said = model.stand_in.scores(asked.found.values, each=BLOCK)  # type: ignore[attr-defined]
     error = np.where(said - asked.low <= asked.high - said, said - truth, truth - said)
     sure = float(model.confidence.default[0]) + LEAST
-    needed = float(np.quantile(error, HELD)) / np.log(sure / (1 - sure))
+    needed = float(np.quantile(error, HELD) / np.log(sure / (1 - sure)))
     return max(_score(model).spread, needed)
 
 

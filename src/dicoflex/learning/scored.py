@@ -55,7 +55,8 @@ class _Scored(Judged):
         self.confidence = Confidence(*sure) if self.task.black_box is not None else Confidence.same(1, STAND_IN_FLOOR)
         teacher = IntervalTeacher(
             self.table, self.task.probabilities, Intervals.drawn(self.rng), self.task.conditions(self.confidence),
-            k=min(self.config.k, len(self.table.values)), alpha=self.config.alpha, level_weight=self.config.level_weight,
+            k=min(self.config.k, len(self.table.values)), alpha=self.config.alpha,
+            level_weight=self.config.level_weight,
         )  # fmt: skip
         return teacher, held_out_rows(len(self.table.values), self.rng)
 
