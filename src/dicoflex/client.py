@@ -19,6 +19,7 @@ from dicoflex.request import Request
 from dicoflex.runtime.extras import extra
 from dicoflex.table.encoding import Encoding
 from dicoflex.table.schema import Schema
+from dicoflex.targets import OneOf, as_sent
 from dicoflex.values import is_missing, plain
 
 with extra("client", to="ask a server"):
@@ -140,7 +141,7 @@ def _rows(queries: pd.DataFrame, request: Request) -> list[Json]:
     rows: list[Json] = [{"id": i, "values": own} for i, own in enumerate(_values(queries))]
     if isinstance(request.target, tuple):
         for row, target in zip(rows, request.targets(len(rows)), strict=True):
-            row["target"] = target
+            row["target"] = as_sent(target)
     return rows
 
 
@@ -164,15 +165,24 @@ def _result(queries: pd.DataFrame, results: list[Json], settings: Json, model: s
     return Counterfactuals(
         queries=queries,
         frame=_frame(answers, index, schema),
-        info=_info(answers, [results[i]["target"] for i in places], index),
+        info=_info(answers, _targets(results), index),
         positions=places,
         shortfall=pd.DataFrame(entries, columns=SHORTFALL),
         schema=schema,
         request=Request.model_validate_json(json.dumps(settings)),
-        targets=[row["target"] for row in results],
+        targets=[_target(row["target"]) for row in results],
         model=model,
         short=np.array(short, dtype=np.int64),
     )
+
+
+def _targets(results: list[Json]) -> list[Any]:
+    """The label of each answer: its own, where its row asked for any of some."""
+    return [one.get("target", row["target"]) for row in results for one in row["counterfactuals"]]
+
+
+def _target(told: Any) -> Any:
+    return OneOf(**told) if isinstance(told, dict) else told
 
 
 def _frame(answers: list[Json], index: pd.MultiIndex, schema: Schema) -> pd.DataFrame:

@@ -31,6 +31,7 @@ from dicoflex.table.marginals import Marginals
 from dicoflex.table.plain_rows import PlainRows
 from dicoflex.table.remembered import Remembered, read_key
 from dicoflex.table.schema import Schema
+from dicoflex.targets import Interval
 from dicoflex.values import plain
 
 Floats = NDArray[np.float64]
@@ -101,6 +102,13 @@ class Model:
     def labels(self) -> list[Any]:
         """The classes as plain values."""
         return [plain(label) for label in self.classes]
+
+    @property
+    def example_target(self) -> Any:
+        """Something that the model can be asked for: its last label, or a score above the middle."""
+        if self.score is None:
+            return self.labels[-1]
+        return Interval(at_least=float(f"{self.score.score(np.array([0.6]))[0]:.4g}"))
 
     @cached_property
     def aims(self) -> dict[Any, Model]:

@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-__all__ = ["OTHER", "Goal", "Interval", "OneOf", "Shift", "at_least", "at_most", "between", "by", "one_of", "read_goal"]
+__all__ = [
+    "OTHER",
+    "Goal",
+    "Interval",
+    "OneOf",
+    "Shift",
+    "as_sent",
+    "at_least",
+    "at_most",
+    "between",
+    "by",
+    "one_of",
+    "read_goal",
+]
 
 import math
 import re
@@ -50,6 +63,11 @@ class Interval(Goal):
         if self.at_least is not None and self.at_most is not None and self.at_least > self.at_most:
             raise ValueError(f"no score is at least {_text(self.at_least)} and at most {_text(self.at_most)}")
         return self
+
+    def holds(self, score: Any) -> bool:
+        """Whether a score lies in it."""
+        low, high = self.ends
+        return bool(low <= score <= high)
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -99,6 +117,10 @@ class OneOf(Goal):
     """Any of some labels."""
 
     one_of: tuple[Label, ...] = Field(min_length=1)
+
+    def holds(self, label: Any) -> bool:
+        """Whether a label is one of them."""
+        return plain(label) in self.one_of
 
     def __str__(self) -> str:
         return " or ".join(map(str, self.one_of))
@@ -163,6 +185,11 @@ _OF_FORM: dict[str, Callable[..., Interval | Shift]] = {
     "between": between,
     "by": by,
 }
+
+
+def as_sent(target: Any) -> Any:
+    """A target as JSON has it: labels as they are, others as what they are made of."""
+    return target.model_dump(mode="json", exclude_none=True) if isinstance(target, Goal) else target
 
 
 def _number(value: Any) -> float:

@@ -54,7 +54,7 @@ def test_it_is_asked_in_chunks_and_counted(encoding: Encoding, monkeypatch: pyte
         return np.column_stack([share, 1 - share])
 
     box = BlackBox(predict_proba, encoding, 2)
-    answer = box.probabilities(values)
+    answer = box.answers(values)
     assert sizes == [2, 2, 1]
     assert (box.calls, box.rows) == (3, 5)
     np.testing.assert_allclose(answer[:, 0], [0.31, 0.52, 0.0, 0.18, 0.44])

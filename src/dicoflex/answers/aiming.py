@@ -10,7 +10,7 @@ layer; and the aimed density is the same one with one row of weights in place of
 
 from __future__ import annotations
 
-__all__ = ["aimed", "score_of"]
+__all__ = ["aimed", "narrowest", "score_of"]
 
 from dataclasses import replace
 from itertools import pairwise
@@ -123,20 +123,20 @@ def _confidence(model: Model, interval: Interval, ends: tuple[float, float], n_c
         top = float(inside(middle, np.array([low]), np.array([high]), score.spread)[0])
     highest = min(float(own.highest[0]), ROOM * top - margin)
     if highest < LEAST_SURE:
-        width = _least_width(score.spread, margin)
         raise QueryError(
-            f"target {interval} is narrower than the model can tell scores apart: it must hold about {width:.0%} of "
-            f"the training rows, and holds {max(high - low, 0.0):.1%}; ask for a wider one"
+            f"target {interval} is narrower than the model can tell scores apart: it must hold about "
+            f"{narrowest(model):.0%} of the training rows, and holds {max(high - low, 0.0):.1%}; ask for a wider one"
         )
     default = min(float(own.default[0]), highest)
     lowest = min(float(own.lowest[0]), default)
     return Confidence(*(np.full(n_classes, value) for value in (lowest, highest, default)))
 
 
-def _least_width(spread: float, margin: float) -> float:
-    """How wide in rank an interval must be for its middle to be sure enough."""
+def narrowest(model: Model) -> float:
+    """The share of the training rows that an interval must hold about, for its middle to be sure enough."""
+    margin = 0.0 if model.certificate is None else float(model.certificate.margin[0, 0])
     top = min((LEAST_SURE + margin) / ROOM, 0.999)
-    return float(2 * spread * np.log(2 * top / (1 - top)))
+    return float(2 * _parts(model)[0].spread * np.log(2 * top / (1 - top)))
 
 
 def _coherence(coherence: Coherence, classes: list[tuple[float, float]]) -> Coherence:

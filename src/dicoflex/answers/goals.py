@@ -6,7 +6,7 @@ interval for every row; any of some labels is a question for each of them.
 
 from __future__ import annotations
 
-__all__ = ["Part", "is_plain", "parts_of"]
+__all__ = ["Part", "check_goals", "is_plain", "parts_of"]
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -58,6 +58,15 @@ def parts_of(
     if model.score is not None:
         return _scored(model, values, request, [_goal(one) for one in wanted], frame, check)
     return _labelled(model, values, request, wanted, frame, check)
+
+
+def check_goals(model: Model, wanted: Sequence[Any]) -> None:
+    """Refuse what a model can't be asked for, before there are rows."""
+    for one in wanted:
+        if model.score is None:
+            _labels(model, one, None)
+        elif isinstance(goal := _goal(one), Interval):
+            aimed(model, goal)
 
 
 # -- scores ------------------------------------------------------------------------------------------------------

@@ -96,6 +96,8 @@ def leak(
     training rows. novel: ask for answers that are no training row, which the explainer must remember. effort: how much
     is tried.
     """
+    if explainer.model_.score is not None:
+        raise SettingError("the audit of leaks asks for labels, and this model explains scores; fit one of its labels")
     effort = effort or Effort()
     model, seed = explainer.model_, random_state
     columns = _columns(explainer, quasi)

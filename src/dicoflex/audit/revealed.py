@@ -167,6 +167,10 @@ def _stand_in(model: Model, arrays: Arrays) -> Iterator[Revealed]:
 
 def _facts(model: Model) -> Iterator[Revealed]:
     yield Revealed("labels", tuple(model.labels), STATED, ("classes",))
+    if model.score is not None:
+        places = tuple(f"score.{name}" for name in model.score.arrays())
+        told = tuple(model.score.knots.tolist())
+        yield Revealed("how scores are spread", told, _learned(model, "round numbers, shares in whole percent"), places)
     settings = ("generator", "generator_config", "exponents", "has_confidence")
     yield Revealed("settings of the fit", (model.generator.name, *model.exponents), STATED, settings)
     known = tuple(f"{name}: {model.report[name]}" for name in COUNTS if model.report.get(name) is not None)

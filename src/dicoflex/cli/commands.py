@@ -32,11 +32,13 @@ from dicoflex.errors import QueryError, named
 from dicoflex.runtime.printable import printable_json
 from dicoflex.runtime.whole_files import write_text
 from dicoflex.table.files import check_folder, ending_of, write_parquet
+from dicoflex.targets import OTHER, one_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from dicoflex.answers.counterfactuals import Counterfactuals
+    from dicoflex.model import Model
 
 BROKEN = 4
 RESULT_ENDINGS = (".csv", ".json", ".html", ".parquet")
@@ -178,7 +180,11 @@ def explain(
     rows: Rows,
     *,
     target: Annotated[
-        str | None, typer.Option(help="Label asked for.", show_default="of two classes, the other")
+        list[str] | None,
+        typer.Option(
+            help="Label asked for, 'other', or several times for any of some; of scores '>=620', '600..700', '+40'.",
+            show_default="of two classes, the other",
+        ),
     ] = None,
     n: Annotated[int, typer.Option("--n", "-n", help="Counterfactuals for each row.")] = 5,
     p: Annotated[
@@ -244,7 +250,7 @@ def explain(
     queries = query_rows(rows, explainer.schema_, label=label, row_id=row_id, drop=drop)
     found = explainer.explain(
         queries,
-        target=None if target is None else _class_named(target, explainer.classes_),
+        target=_target(target or [], explainer.model_),
         n=n,
         p=p,
         constraints=wanted,
@@ -294,6 +300,16 @@ def inspect(
         print(printable_json(json.dumps(header, indent=2, ensure_ascii=False)))
         return
     say_header(header, model)
+
+
+def _target(words: list[str], model: Model) -> Any:
+    """What some words ask of a model: nothing, one label or score, or any of several labels."""
+    if not words or model.score is not None or words == [OTHER]:
+        if len(words) > 1:
+            raise QueryError(f"--target {words[1]!r} is one too many: a model of scores takes one, such as '600..700'")
+        return words[0] if words else None
+    labels = [_class_named(word, model.labels) for word in words]
+    return labels[0] if len(labels) == 1 else one_of(*labels)
 
 
 def _class_named(text: str, classes: Iterable[Any]) -> Any:

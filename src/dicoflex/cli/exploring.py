@@ -16,6 +16,7 @@ from dicoflex.errors import SettingError
 
 if TYPE_CHECKING:
     from dicoflex.explorer import Explorer
+    from dicoflex.model import Model
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,24 @@ def _of_files(
     named = None if texts is None else Texts.load(texts)
     found = Model.load(model)
     rows = query_rows(people, found.schema, label=found.report.get("label"), row_id=row_id, drop=drop)
+    if found.score is not None:
+        found, options["target"] = _of_scores(found, options["target"])
     return Explorer(found, rows, texts=named, name=model.stem, **options)
+
+
+def _of_scores(model: Model, target: str | None) -> tuple[Model, str]:
+    """A model of scores as one of what lies below, in and above the interval that people hope for."""
+    from dicoflex.answers.aiming import aimed
+    from dicoflex.targets import Interval, read_goal
+
+    if target is None:
+        raise SettingError(
+            f"the model explains scores; say which are hoped for, such as --target '{model.example_target}'"
+        )
+    goal = read_goal(target)
+    if not isinstance(goal, Interval):
+        raise SettingError(f"--target {target!r} is another score for everybody; give an interval, such as '>=620'")
+    return aimed(model, goal), str(goal)
 
 
 def _example(*, texts: Path | None, **options: Any) -> Explorer:

@@ -79,11 +79,24 @@ def say_verdicts(found: Counterfactuals, rows: pd.DataFrame) -> bool:
 
 
 def say_fitted(explainer: DiCoFlex, labels: pd.Series, *, data: Path, out: Path, seconds: float) -> None:
-    counts = ", ".join(f"{label}: {count:,}" for label, count in labels.value_counts().items())
+    counts = _counts(labels) if len(explainer.classes_) else f"scores from {labels.min():g} to {labels.max():g}"
     note(f"learned from {counted(len(labels), 'row')} ({counts}) in {seconds:.0f} s")
     note(f"wrote {out} ({out.stat().st_size / 1e6:.1f} MB); next:")
-    words = ["dicoflex", "explain", out, data, "--target", explainer.classes_[-1], "--out", "counterfactuals.html"]
+    words = [
+        "dicoflex",
+        "explain",
+        out,
+        data,
+        "--target",
+        explainer.model_.example_target,
+        "--out",
+        "counterfactuals.html",
+    ]
     note(f"  {shlex.join(map(str, words))}")
+
+
+def _counts(labels: pd.Series) -> str:
+    return ", ".join(f"{label}: {count:,}" for label, count in labels.value_counts().items())
 
 
 def say_header(header: Mapping[str, Any], path: Path) -> None:
@@ -113,16 +126,29 @@ def _facts(header: Mapping[str, Any]) -> dict[str, str]:
         "checksum": header["fingerprint"],
         "generator": header["generator"],
         "classes": ", ".join(map(str, header["classes"])),
+        "scores": _score_text(known.get("score")),
         "label column": known.get("label"),
         "sparsity p": f"{exponents[0]:g} to {exponents[-1]:g}",
         "confidence": _confidence_text(known.get("confidence")),
         "learned from": f"{known['rows']:,} rows, {known['pairs']:,} pairs, in {known['seconds']:.0f} s",
         "training ended": known.get("training_ended"),
         "held-out loss": "" if known["held_out_loss"] is None else f"{known['held_out_loss']:.3f}",
-        "stand-in": f"{header['stand_in']}, agrees with the classifier on {known['stand_in_agreement']:.1%}",
+        "stand-in": f"{header['stand_in']}, {_agreement_text(known)}",
         "classifier asked": f"{known['black_box_rows']:,} rows in {counted(known['black_box_calls'], 'call')}",
     }
     return {name: str(value) for name, value in facts.items() if value}
+
+
+def _score_text(known: Mapping[str, float] | None) -> str:
+    if known is None:
+        return ""
+    width = f"an interval must hold about {known['narrowest']:.0%} of the rows"
+    return f"{known['least']:g} to {known['greatest']:g}; {width}"
+
+
+def _agreement_text(known: Mapping[str, Any]) -> str:
+    share = f"{known['stand_in_agreement']:.1%}"
+    return f"explains {share} of how scores differ" if "score" in known else f"agrees with the classifier on {share}"
 
 
 def _confidence_text(known: Mapping[str, Mapping[str, float]] | None) -> str:

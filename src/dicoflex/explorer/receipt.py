@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from dicoflex.answers.aiming import aimed
 from dicoflex.errors import SignatureError, UserError
 from dicoflex.explorer.asking import Asker
 from dicoflex.explorer.messages import RefusedError
@@ -19,6 +20,7 @@ from dicoflex.explorer.texts import Names, Texts
 from dicoflex.model import Model
 from dicoflex.request import Request
 from dicoflex.table.cells import Cells
+from dicoflex.targets import Interval, read_goal
 
 KIND, VERSION = "dicoflex receipt", 1
 NOTE = "A plan says what the model would answer, not what causes what."
@@ -88,6 +90,10 @@ def check_receipt(record: Any, model: Model) -> int:
 
 def _again(record: dict[str, Any], model: Model) -> dict[str, Any]:
     """The receipt that the same question gives now."""
+    if model.score is not None:
+        goal = read_goal(str(record["target"]))
+        assert isinstance(goal, Interval)
+        model = aimed(model, goal)
     receipts, cells = Receipts(model), Cells(model.plain_rows)
     plain = cells.by_name(record["row"], receipts.names.keys)
     own = cells.encoded(plain)[None]

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dicoflex.answers.aiming import narrowest
 from dicoflex.certificate import BLACK_BOX, LABELS, Certificate
 from dicoflex.errors import SettingError
 from dicoflex.generators.base import Table
@@ -56,7 +57,8 @@ def learn_scores(X: pd.DataFrame, y: Any, plan: Plan, *, predict: Predict | None
     )  # fmt: skip
     fitted, score = fit_scored(task, score)
     model = _refinable(task, fitted, _model(task, fitted, rows, score), ranks)
-    counted = {"rows": len(X), "rows_left_out": rows.left_out, "min_count": min_count}
+    counted: dict[str, Any] = {"rows": len(X), "rows_left_out": rows.left_out, "min_count": min_count}
+    counted["score"] = _spread_facts(model)
     facts = {**fitted.facts, **counted, **facts_of(task, fitted, time.monotonic() - started)}
     return Learned(model.with_facts(**told(facts, min_count)), history_of(fitted))
 
@@ -72,9 +74,23 @@ def _model(task: Task, fitted: Fitted, rows: Rows, score: Score) -> Model:
         has_confidence=task.black_box is not None,
         remembered=rows.remembered,
         marginals=marginals_for(task),
-        report={"confidence": {}},
+        report={"confidence": _confidences(task, fitted)},
         score=score,
     )
+
+
+def _confidences(task: Task, fitted: Fitted) -> dict[str, dict[str, float]]:
+    if task.black_box is None:
+        return {}
+    sure = fitted.confidence
+    return {"scores": {"default": float(sure.default[0]), "highest": float(sure.highest[0])}}
+
+
+def _spread_facts(model: Model) -> dict[str, float]:
+    """Which scores can be asked for, and how narrow an interval may be, as a share of the rows."""
+    assert model.score is not None
+    ends = (float(f"{knot:.4g}") for knot in model.score.knots[[0, -1]])
+    return dict(zip(("least", "greatest"), ends, strict=True)) | {"narrowest": round(narrowest(model), 3)}
 
 
 def _refinable(task: Task, fitted: Fitted, model: Model, ranks: NDArray[np.float64]) -> Model:

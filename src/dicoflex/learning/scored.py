@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dicoflex.generators.base import Generator
 from dicoflex.generators.mixed import Mixed
 from dicoflex.learning.interval_pairs import Intervals, IntervalTeacher
-from dicoflex.learning.judged import STAND_IN_FLOOR, Judged
+from dicoflex.learning.judged import Judged
 from dicoflex.learning.pairs import Pairs
 from dicoflex.learning.score_stand_in import learn_score
 from dicoflex.learning.steps import Fitted, Task, held_out_rows
@@ -52,7 +52,7 @@ class _Scored(Judged):
     def _teacher(self) -> tuple[IntervalTeacher, NDArray[np.bool_]]:
         assert self.task.probabilities is not None
         sure = np.array([LOWEST]), np.array([HIGHEST]), np.array([DEFAULT])
-        self.confidence = Confidence(*sure) if self.task.black_box is not None else Confidence.same(1, STAND_IN_FLOOR)
+        self.confidence = Confidence(*sure) if self.task.black_box is not None else Confidence.same(1, DEFAULT)
         teacher = IntervalTeacher(
             self.table, self.task.probabilities, Intervals.drawn(self.rng), self.task.conditions(self.confidence),
             k=min(self.config.k, len(self.table.values)), alpha=self.config.alpha,

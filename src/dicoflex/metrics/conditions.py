@@ -36,12 +36,14 @@ from dicoflex.metrics.frames import (
 )
 from dicoflex.table.feature import Feature, Kind
 from dicoflex.table.schema import Schema
+from dicoflex.targets import Interval, OneOf
 
 
 def validity(predicted: ArrayLike | pd.Series, targets: Any) -> float:
     """The share of counterfactuals that got the label asked for: mean of [predicted_i = target_i].
 
-    targets: one label per counterfactual, or one label for all. Both are matched by position, not by index.
+    targets: one label per counterfactual, or one label for all; an interval of scores, or several labels, hold
+    what is in them. Both are matched by position, not by index.
 
     >>> validity(["yes", "no", "yes", "yes"], "yes")
     0.75
@@ -160,7 +162,12 @@ def _cannot_be(column: pd.Series, feature: Feature) -> Flags:
 
 
 def agreement(predicted: ArrayLike | pd.Series, targets: Any) -> Flags:
-    """Where the predicted label is the target; never where it is missing."""
+    """Where the predicted label is the target, or the score lies in it; never where it is missing."""
+    if isinstance(targets, Interval | OneOf):
+        targets = [targets] * len(np.asarray(predicted))
+    if not pd.api.types.is_scalar(targets) and any(isinstance(one, Interval | OneOf) for one in targets):
+        pairs = zip(np.asarray(predicted).tolist(), targets, strict=True)
+        return np.array([one.holds(said) if isinstance(one, Interval | OneOf) else said == one for said, one in pairs])
     labels = pd.Series(np.asarray(predicted, dtype=object))
     if not pd.api.types.is_scalar(targets) and len(targets) != len(labels):
         raise DataError(

@@ -14,6 +14,7 @@ from dicoflex.serving.registry import Served
 from dicoflex.serving.schemas import request_schema, row_schema, wish_schema
 from dicoflex.serving.settings import Settings
 from dicoflex.serving.state import State
+from dicoflex.targets import as_sent
 from dicoflex.values import is_missing, plain
 from dicoflex.warming import rows_like
 
@@ -50,7 +51,7 @@ def describe(state: State) -> Json:
 
 def _example_question(served: Served) -> Json:
     """A question that the model answers."""
-    return {"rows": [_example_row(served)], "target": served.model.labels[-1], "n": 2}
+    return {"rows": [_example_row(served)], "target": as_sent(served.model.example_target), "n": 2}
 
 
 def _example_row(served: Served) -> Json:

@@ -11,7 +11,8 @@ from typing import Annotated, Any, Literal
 import orjson
 from pydantic import BeforeValidator, ConfigDict, Field
 
-from dicoflex.errors import ConstraintError, named
+from dicoflex.answers.goals import check_goals, is_plain
+from dicoflex.errors import ConstraintError, UserError, named
 from dicoflex.model import Model
 from dicoflex.request import Request
 from dicoflex.serving.problems import Problem, of_error
@@ -121,14 +122,26 @@ def seeded(wish: Wish) -> Wish:
 
 
 def targets_of(wish: Wish, model: Model, own: list[Any]) -> list[Any]:
-    """The label that each row asks for: its own, or that of all; None is the other of two."""
+    """What each row asks for: its own, or that of all; None is the other of two."""
     if isinstance(wish.target, tuple):
         raise Problem("invalid-request", "target is one label; a row that asks for another has a target of its own")
+    wanted = [wish.target if target is None else target for target in own]
+    if is_plain(model, Request.model_construct(target=tuple(wanted))) and not any(isinstance(t, dict) for t in wanted):
+        return _labels_of(model, wanted)
+    try:
+        goals = [Request.of(target=target).target for target in wanted]
+        check_goals(model, goals)
+    except UserError as error:
+        raise Problem("invalid-request", str(error), errors=[("/target", "is no target of this model")]) from None
+    return goals
+
+
+def _labels_of(model: Model, wanted: list[Any]) -> list[Any]:
     known: dict[Any, Any] = {as_json_has_it(label): label for label in model.labels}
     if len(known) == 2:
         known[as_json_has_it(None)] = None
     found = []
-    for label in (wish.target if target is None else target for target in own):
+    for label in wanted:
         typed = as_json_has_it(label)
         if typed not in known:
             text = f"target is needed with {len(known)} classes; choose from {model.labels[:20]}"

@@ -13,6 +13,7 @@ from dicoflex.serving.questions import Wish
 from dicoflex.serving.rows import GREATEST_ID, LONGEST_ID
 from dicoflex.serving.settings import Settings
 from dicoflex.table.feature import MAX_NUMBER, Feature
+from dicoflex.targets import OTHER
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 MOST_ENTRIES = 100
@@ -26,6 +27,7 @@ def facts_of(model: Model) -> dict[str, Any]:
         "fingerprint": model.fingerprint,
         "generator": model.generator.name,
         "classes": model.labels,
+        "scores": report.get("score"),
         "features": [str(name) for name in model.schema.names],
         "p": {"least": min(model.exponents), "greatest": max(model.exponents)},
         "confidence": report.get("confidence") or None,
@@ -56,7 +58,7 @@ def row_schema(model: Model) -> dict[str, Any]:
         "properties": {
             "id": {**name, "description": "What the row is called in the answer."},
             "values": own,
-            "target": {"enum": model.labels, "description": "The label asked for, where it is not that of all rows."},
+            "target": {**_target(model), "description": "What is asked for, where it is not that of all rows."},
         },
         "required": ["values"],
         "additionalProperties": False,
@@ -68,7 +70,7 @@ def wish_schema(model: Model, bounds: Settings) -> dict[str, Any]:
     names = [str(name) for name in model.schema.names]
     told = Wish.model_json_schema()["properties"]
     own: dict[str, Any] = {
-        "target": {"enum": [*model.labels, *([None] if len(model.labels) == 2 else [])]},
+        "target": _or_null(_target(model)) if len(model.labels) == 2 else _target(model),
         "n": {"type": "integer", "minimum": 1, "maximum": bounds.max_n, "default": 10},
         "p": _or_null({"type": "number", "minimum": min(model.exponents), "maximum": max(model.exponents)}),
         "frozen": _some(names, len(names) - 1),
@@ -79,6 +81,18 @@ def wish_schema(model: Model, bounds: Settings) -> dict[str, Any]:
     properties = {name: own.get(name, told[name]) for name in told}
     required = [] if len(model.labels) == 2 else ["target"]
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+def _target(model: Model) -> dict[str, Any]:
+    """What may be asked for: a label, or any of some; of scores, an interval or a change."""
+    if model.score is None:
+        several = {"type": "array", "items": {"enum": model.labels}, "minItems": 1, "maxItems": MOST_ENTRIES}
+        other = [] if OTHER in model.labels else [OTHER]
+        return {"anyOf": [{"enum": [*model.labels, *other]}, {**_object({"one_of": several}), "required": ["one_of"]}]}
+    end = {"type": "number", "minimum": float(model.score.knots[0]), "maximum": float(model.score.knots[-1])}
+    forms = [("at_least",), ("at_most",), ("at_least", "at_most")]
+    change = {**_object({"by": {"type": "number"}}), "required": ["by"]}
+    return {"anyOf": [*({**_object(dict.fromkeys(form, end)), "required": list(form)} for form in forms), change]}
 
 
 def _values(feature: Feature) -> dict[str, Any]:

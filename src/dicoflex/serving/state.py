@@ -11,7 +11,7 @@ import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from dicoflex.answers.explain import explain
+from dicoflex.answers.asking import explain
 from dicoflex.model import Model
 from dicoflex.request import Request
 from dicoflex.serving.audit import AuditLog
@@ -108,7 +108,7 @@ class _Warming:
     def __call__(self, model: Model) -> None:
         sort = (model.generator.name, model.stand_in.kind, model.coherence is not None)
         if sort in self.sorts or not self.whole:
-            explain(model, rows_like(model.schema, 1), Request.of(target=model.labels[0], n=1, random_state=0))
+            explain(model, rows_like(model.schema, 1), Request.of(target=model.example_target, n=1, random_state=0))
             return
         warm(model)
         self.sorts.add(sort)

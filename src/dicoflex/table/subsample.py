@@ -23,6 +23,7 @@ from dicoflex.errors import DataError, SettingError, named
 from dicoflex.runtime.randomness import row_keys
 from dicoflex.table.files import parquet_errors
 from dicoflex.table.inference import MAX_LEVELS
+from dicoflex.values import is_number
 
 Ints = NDArray[np.int64]
 Keys = NDArray[np.uint64]
@@ -198,12 +199,18 @@ class _Reservoir:
             if values[code] is None or values[code] != values[code]:
                 raise DataError(f"label column {self.label!r} has missing labels; drop those rows")
             numbers[code] = self.classes.setdefault(values[code], len(self.classes))
-        if len(self.classes) > MOST_CLASSES:
+            if len(self.classes) > MOST_CLASSES:
+                return self._as_scores(codes, values[code])
+        return numbers[codes]
+
+    def _as_scores(self, codes: Ints, value: Any) -> Ints:
+        """One class for all, which so many different numbers are: each of their rows has the same chance."""
+        if not is_number(value):
             raise DataError(
                 f"label column {self.label!r} has more than {MOST_CLASSES} different values; "
-                "dicoflex explains classes, not numbers"
+                "labels are fewer, and scores are numbers"
             )
-        return numbers[codes]
+        return np.zeros(len(codes), dtype=np.int64)
 
 
 class _Shown:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dicoflex.targets import Goal
+from dicoflex.targets import as_sent
 from dicoflex.values import jsonable
 from dicoflex.views.cards import Result, labels, rows
 
@@ -26,7 +26,7 @@ def settings(result: Result) -> dict[str, Any]:
         "constraints": request.constraints.model_dump(mode="json"),
         "confidence": request.confidence,
         "random_state": request.seed,
-        "targets": [one.model_dump() if isinstance(one, Goal) else one for one in result.targets],
+        "targets": [as_sent(one) for one in result.targets],
         "novel": request.novel,
         "model": result.model,
     }

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dicoflex.answers.explain import explain, log_density, sample
+from dicoflex.answers.asking import explain, log_density, sample
 from dicoflex.constraints import Constraints, delta, per_unit, relative
 from dicoflex.errors import UserError
 from dicoflex.model import Model
@@ -30,7 +30,7 @@ def warm(model: Model, *, sizes: tuple[int, ...] = SIZES) -> int:
     for n_rows in sizes:
         rows = rows_like(model.schema, n_rows)
         for wish in _wishes(model):
-            calls += _asked(model, rows, Request.of(target=model.labels[0], n=2, random_state=0, **wish))
+            calls += _asked(model, rows, Request.of(target=model.example_target, n=2, random_state=0, **wish))
     return calls
 
 

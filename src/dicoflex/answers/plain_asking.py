@@ -1,0 +1,87 @@
+"""Answers from plain rows to plain rows, whatever their target."""
+
+from __future__ import annotations
+
+__all__ = ["answer_plain"]
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dicoflex.answers.aiming import score_of
+from dicoflex.answers.goals import Part, is_plain, parts_of
+from dicoflex.answers.joined import best_of
+from dicoflex.answers.plain_answers import Answered, PlainAnswer, explain_plain
+from dicoflex.model import Model
+from dicoflex.request import Request
+from dicoflex.table.plain_rows import Row
+from dicoflex.views.cards import SCORE
+
+Stand = tuple[Any, PlainAnswer]
+"""The label that was asked for in one part, and what came of it."""
+
+
+def answer_plain(model: Model, rows: Sequence[Row], request: Request, *, verify: bool = False) -> Answered:
+    """Answers to rows of cells in the order of the model's features; a row without an answer says why.
+
+    verify: check every answer again, from its values. Where a row may have any of some labels, each answer says its
+    own; of a model of scores, each has its score.
+    """
+    if is_plain(model, request):
+        return explain_plain(model, rows, request, verify=verify)
+    values = model.plain_rows.encode(rows)
+    stands: list[list[Stand]] = [[] for _ in rows]
+    wanted: list[Any] = [None] * len(rows)
+    bound: dict[str, Any] = {}
+    for part in parts_of(model, values, request):
+        found = explain_plain(part.model, [rows[i] for i in part.places], part.request, verify=verify)
+        bound = bound or found.bound
+        _place(model, part, found, stands, wanted)
+    bound["target"] = request.model_dump(mode="json", include={"target"})["target"]
+    joined = [_joined(model, request, mine, goal) for mine, goal in zip(stands, wanted, strict=True)]
+    return Answered(joined, bound)
+
+
+def _place(model: Model, part: Part, found: Answered, stands: list[list[Stand]], wanted: list[Any]) -> None:
+    """Put the answers of a part to where its rows stand."""
+    for place, answer, goal in zip(part.places.tolist(), found.rows, part.wanted, strict=True):
+        stands[place].append((answer["target"], answer))
+        wanted[place] = goal
+        if model.score is not None and answer["counterfactuals"]:
+            for one, score in zip(answer["counterfactuals"], _scores(model, answer), strict=True):
+                one["scores"][SCORE] = score
+
+
+def _scores(model: Model, answer: PlainAnswer) -> list[float]:
+    cells = [list(one["values"].values()) for one in answer["counterfactuals"]]
+    return score_of(model, model.plain_rows.encode(cells)).tolist()  # type: ignore[no-any-return]
+
+
+def _joined(model: Model, request: Request, stands: list[Stand], wanted: Any) -> PlainAnswer:
+    """One row's answer from those of its parts."""
+    if len(stands) == 1:
+        return stands[0][1]
+    pool = [{"target": target, **one} for target, answer in stands for one in answer["counterfactuals"]]
+    best = [pool[i] for i in _best(model, request, pool)]
+    made: PlainAnswer = {"status": "complete", "target": wanted.model_dump(mode="json"), "counterfactuals": best}
+    if len(best) < request.n:
+        why = "; ".join(f"{target}: {answer['reason']}" for target, answer in stands if "reason" in answer)
+        made |= {"status": "short" if best else "none", "wanted": request.n, "got": len(best), "reason": why}
+    return made
+
+
+def _best(model: Model, request: Request, pool: list[PlainAnswer]) -> list[int]:
+    if not pool:
+        return []
+    values = model.plain_rows.encode([list(one["values"].values()) for one in pool])
+    names = model.plain_rows.names
+    moved = [{change["feature"] for change in one["changes"]} for one in pool]
+    changed = np.array([[name in mine for name in names] for mine in moved])
+    told = {name: [_number(one["scores"][name]) for one in pool] for name in pool[0]["scores"]}
+    chosen: list[int] = best_of(model, request, values, changed, told).tolist()
+    return chosen
+
+
+def _number(value: Any) -> Any:
+    return -np.inf if value is None else value
