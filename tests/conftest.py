@@ -108,7 +108,7 @@ def fit_quickly(X: pd.DataFrame, y: Any, generator: str = "mixed", *, steps: int
 
     Rows are remembered where the density can't do without them.
     """
-    for_fit = {k: given.pop(k) for k in ("predict_proba", "classes", "remember_rows") if k in given}
+    for_fit = {k: given.pop(k) for k in ("predict_proba", "predict", "classes", "remember_rows") if k in given}
     if GENERATORS[generator].keeps_rows:
         for_fit.setdefault("remember_rows", ROW_KEY)
     with small_stand_in(steps=steps):
@@ -206,3 +206,28 @@ def three(applicants: pd.DataFrame) -> DiCoFlex:
     """A model of three classes."""
     level = np.digitize(applicants["gain"] / 400 + applicants["member"], [0.5, 1.6])
     return fit_quickly(applicants, np.array(["low", "middle", "high"])[level], steps=200)
+
+
+def predict_score(frame: pd.DataFrame) -> np.ndarray:
+    """A black box that gives the applicants scores, of some 400 to 900."""
+    score = 520 + 40 * frame["score"] + 0.06 * frame["gain"] + 60 * frame["member"] - 8 * frame["visits"]
+    return (score + 25 * (frame["grade"] == "a")).to_numpy(dtype=float)
+
+
+@pytest.fixture(scope="session")
+def scores() -> Callable[[pd.DataFrame], np.ndarray]:
+    return predict_score
+
+
+@pytest.fixture(scope="session")
+def scored() -> DiCoFlex:
+    """A model of scores that refines its answers."""
+    return fit_quickly(
+        make_applicants(700, seed=2),
+        None,
+        predict=predict_score,
+        steps=900,
+        training={"min_steps": 0, "epochs": 8},
+        fit_config={"passes": 3, "rounds": 1, "own_draws": 6000},
+        coherence=True,
+    )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 __all__ = ["explain", "log_density", "probability", "sample"]
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -12,7 +14,7 @@ from dicoflex.answers import explain as one
 from dicoflex.answers.aiming import score_of
 from dicoflex.answers.check import Check
 from dicoflex.answers.counterfactuals import Counterfactuals
-from dicoflex.answers.goals import Part, is_plain, parts_of
+from dicoflex.answers.goals import Part, Parts, is_plain, parts_of
 from dicoflex.answers.joined import joined
 from dicoflex.answers.numbering import index_of
 from dicoflex.answers.probabilities import probability as of_classes
@@ -31,27 +33,30 @@ def explain(model: Model, rows: pd.DataFrame, request: Request, *, check: Check 
         raise BlackBoxError(f"check must be a callable, got {type(check).__name__}; pass its predict")
     parts, frame = _parts(model, rows, request, check)
     answered, results, refused = [], [], None
-    for part in parts:
+    for part in parts.asked:
         own = frame.iloc[part.places]
         try:
             results.append(one.explain(part.model, own, part.request, check=part.check))
             answered.append(part)
         except ConstraintError as error:
             # Constraints that leave no row of this part a chance may leave one to another.
-            if len(part.places) == len(rows) == 1 or len(parts) == 1:
-                raise
             refused = error
-    if refused is not None and len({i for part in answered for i in part.places.tolist()}) < len(rows):
+    if refused is not None and _are_left(parts, answered, len(rows)):
         raise refused
-    return joined(model, frame, request, answered, results)
+    return joined(model, frame, request, replace(parts, asked=answered), results)
+
+
+def _are_left(parts: Parts, answered: list[Part], n_rows: int) -> bool:
+    """Whether a row stands in no part that was answered."""
+    return len({*parts.refused, *(i for part in answered for i in part.places.tolist())}) < n_rows
 
 
 def sample(model: Model, rows: pd.DataFrame, request: Request, *, filtered: bool = True) -> pd.DataFrame:
     """Exactly `n` draws for every row, as they come; any of some labels is drawn for by turns."""
     if is_plain(model, request):
         return one.sample(model, rows, request, filtered=filtered)
-    parts, frame = _parts(model, rows, request, None)
-    _refuse_sets(parts, len(rows), "sample")
+    found, frame = _parts(model, rows, request, None)
+    parts = _one_each(found, len(rows), "sample")
     drawn = [one.sample(part.model, frame.iloc[part.places], part.request, filtered=filtered) for part in parts]
     owner = np.concatenate([np.repeat(part.places, request.n) for part in parts])
     order = np.argsort(owner, kind="stable")
@@ -62,8 +67,8 @@ def log_density(model: Model, rows: pd.DataFrame, answers: pd.DataFrame, request
     """The log density of each row of `answers` given the row of `rows` at the same place, or the only one."""
     if is_plain(model, request):
         return one.log_density(model, rows, answers, request)
-    parts, frame = _parts(model, rows, request, None)
-    _refuse_sets(parts, len(rows), "log_density")
+    found, frame = _parts(model, rows, request, None)
+    parts = _one_each(found, len(rows), "log_density")
     if len(rows) == 1:
         return one.log_density(parts[0].model, frame, answers, parts[0].request)
     if len(rows) != len(answers):
@@ -86,7 +91,7 @@ def probability(model: Model, rows: pd.DataFrame) -> pd.DataFrame:
 
 def _parts(
     model: Model, rows: pd.DataFrame, request: Request, check: Check | None
-) -> tuple[list[Part], pd.DataFrame]:  # fmt: skip
+) -> tuple[Parts, pd.DataFrame]:  # fmt: skip
     """The questions that a request is, and the rows in the training dtypes."""
     model.encoding.check_columns(rows)
     if len(rows) == 0:
@@ -95,7 +100,10 @@ def _parts(
     return parts_of(model, values, request, frame=frame, check=check), frame
 
 
-def _refuse_sets(parts: list[Part], n_rows: int, what: str) -> None:
-    """Refuse several labels for a row where one answer per row must have one."""
-    if sum(len(part.places) for part in parts) > n_rows:
+def _one_each(parts: Parts, n_rows: int, what: str) -> list[Part]:
+    """The parts, where every row stands in one of them; a row with several labels, or with none, is refused."""
+    if parts.refused:
+        raise QueryError(next(iter(parts.refused.values()))[1])
+    if sum(len(part.places) for part in parts.asked) > n_rows:
         raise QueryError(f"{what} takes one label per row; ask for each label on its own, or use explain")
+    return parts.asked

@@ -6,10 +6,10 @@ interval for every row; any of some labels is a question for each of them.
 
 from __future__ import annotations
 
-__all__ = ["Part", "check_goals", "is_plain", "parts_of"]
+__all__ = ["Part", "Parts", "check_goals", "is_plain", "parts_of"]
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,14 @@ class Part:
     wanted: Sequence[Any]
 
 
+@dataclass(frozen=True)
+class Parts:
+    """The questions that a request is; refused: by place, what rows asked for that can't be asked, and why."""
+
+    asked: list[Part]
+    refused: dict[int, tuple[Any, str]] = field(default_factory=dict)
+
+
 def is_plain(model: Model, request: Request) -> bool:
     """Whether a request asks for one label per row, so that it is one question."""
     if model.score is not None:
@@ -52,12 +60,15 @@ def is_plain(model: Model, request: Request) -> bool:
 
 def parts_of(
     model: Model, values: Values, request: Request, *, frame: pd.DataFrame | None = None, check: Check | None = None
-) -> list[Part]:
-    """The questions that a request is for encoded rows; `frame` holds the same rows, where a check is to be asked."""
+) -> Parts:
+    """The questions that a request is for encoded rows; `frame` holds the same rows, where a check is to be asked.
+
+    Where a row's own score makes an interval that the model does not support, that row is refused, and not all.
+    """
     wanted = request.targets(len(values))
     if model.score is not None:
         return _scored(model, values, request, [_goal(one) for one in wanted], frame, check)
-    return _labelled(model, values, request, wanted, frame, check)
+    return Parts(_labelled(model, values, request, wanted, frame, check))
 
 
 def check_goals(model: Model, wanted: Sequence[Any]) -> None:
@@ -88,12 +99,19 @@ def _goal(wanted: Any) -> Interval | Shift:
 def _scored(
     model: Model, values: Values, request: Request, goals: Sequence[Interval | Shift], frame: pd.DataFrame | None,
     check: Check | None,
-) -> list[Part]:  # fmt: skip
+) -> Parts:  # fmt: skip
     intervals = _intervals(model, values, goals, frame, check)
     places: dict[Interval, list[int]] = {}
-    for i, interval in enumerate(intervals):
-        places.setdefault(interval, []).append(i)
-    return [
+    refused: dict[int, tuple[Any, str]] = {}
+    for i, (interval, goal) in enumerate(zip(intervals, goals, strict=True)):
+        why = _refusal(model, interval, its_own=isinstance(goal, Shift))
+        if why is None:
+            places.setdefault(interval, []).append(i)
+        else:
+            refused[i] = str(interval), why
+    if not places:
+        raise QueryError(refused[0][1])
+    asked = [
         Part(
             model=aimed(model, interval),
             places=np.array(mine),
@@ -103,6 +121,18 @@ def _scored(
         )
         for interval, mine in places.items()
     ]
+    return Parts(asked, refused)
+
+
+def _refusal(model: Model, interval: Interval, *, its_own: bool) -> str | None:
+    """Why an interval can't be asked for; what all rows were asked for alike is refused as a whole."""
+    try:
+        aimed(model, interval)
+    except QueryError as error:
+        if not its_own:
+            raise
+        return str(error)
+    return None
 
 
 def _intervals(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dicoflex.answers.aiming import score_of
 from dicoflex.answers.counterfactuals import Counterfactuals
-from dicoflex.answers.goals import Part
+from dicoflex.answers.goals import Parts
 from dicoflex.answers.numbering import index_of
 from dicoflex.answers.origin import Origin
 from dicoflex.answers.search import Search
@@ -22,6 +22,7 @@ from dicoflex.answers.selection import ranges_of
 from dicoflex.answers.shortfall import SHORTFALL
 from dicoflex.answers.verdicts import ALREADY, FOUND, IMPOSSIBLE, NONE, NOT_FOUND
 from dicoflex.answers.ways import Merits, choose, ways_of
+from dicoflex.errors import QueryError
 from dicoflex.model import Model
 from dicoflex.request import Request
 from dicoflex.table.encoding import Values
@@ -29,6 +30,7 @@ from dicoflex.views.cards import SCORE
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+NOWHERE = -1, -1
 
 
 @dataclass(frozen=True)
@@ -47,12 +49,14 @@ class JoinedOrigin(Origin):
     def of_query(self, position: int) -> tuple[Origin, int]:
         """The origin that is asked about a query, and the query's position there."""
         part, place = self.home[position]
+        if part < 0:
+            raise QueryError("nothing was asked for this row, as the model does not support its target; see shortfall")
         return self.parts[part], int(place)
 
     def labels(self) -> list[Any]:
         """The label that the stand-in gives each query."""
         known = [part.labels() for part in self.parts]
-        return [known[part][place] for part, place in self.home]
+        return [known[part][place] if part >= 0 else None for part, place in self.home]
 
     def density(self, position: int) -> Callable[[pd.DataFrame], Floats]:
         """The log density of rows as counterfactuals of the query at `position`."""
@@ -70,7 +74,7 @@ class JoinedOrigin(Origin):
 
 
 def joined(
-    model: Model, rows: pd.DataFrame, request: Request, parts: Sequence[Part], results: Sequence[Counterfactuals]
+    model: Model, rows: pd.DataFrame, request: Request, parts: Parts, results: Sequence[Counterfactuals]
 ) -> Counterfactuals:
     """The result for all rows; of a row that stands in several parts the best answers of all of them.
 
@@ -91,7 +95,7 @@ def joined(
     if "way" in info:
         info["way"] = np.concatenate([ways_of(changed[positions == i]) for i in np.unique(positions)] or [positions])
     return Counterfactuals(
-        queries=whole.queries,
+        queries=rows,
         frame=frame,
         info=info,
         positions=positions,
@@ -111,10 +115,10 @@ def joined(
 class _Whole:
     """The results of some parts, end to end, and where each row stands in them."""
 
-    def __init__(
-        self, rows: pd.DataFrame, request: Request, parts: Sequence[Part], results: Sequence[Counterfactuals]
-    ) -> None:
+    def __init__(self, rows: pd.DataFrame, request: Request, asked: Parts, results: Sequence[Counterfactuals]) -> None:
+        parts = asked.asked
         self.rows, self.request, self.parts, self.results = rows, request, parts, results
+        self.refused = {i: why for i, (_, why) in asked.refused.items()}
         self.frame = pd.concat([result.frame for result in results])
         self.info = pd.concat([result.info for result in results])
         self.changed = np.concatenate([result.changed_cells for result in results])
@@ -128,14 +132,13 @@ class _Whole:
             for place, i in enumerate(part.places.tolist()):
                 self.stands[i].append((k, place))
                 self.wanted[i] = part.wanted[place]
-        queries = pd.concat([result.queries for result in results])
-        first = np.cumsum([0, *(len(result.queries) for result in results)])
-        self.queries = queries.iloc[[first[k] + place for (k, place), *_ in self.stands]]
+        for i, (goal, _) in asked.refused.items():
+            self.wanted[i] = goal
 
     def chosen(self, i: int) -> Ints:
         """The answers to row i, best first."""
         mine = np.flatnonzero(self.owner == i)
-        if len(self.stands[i]) == 1:
+        if len(self.stands[i]) <= 1:
             return mine
         model = self.parts[0].model
         values = model.encoding.encode(self.frame.iloc[mine]) if len(mine) else np.zeros((0, len(model.schema)))
@@ -149,6 +152,8 @@ class _Whole:
             return ALREADY
         if got:
             return FOUND
+        if not words:
+            return NOT_FOUND
         alike = [word for word in (IMPOSSIBLE, NONE) if all(one in (word, IMPOSSIBLE) for one in words)]
         return alike[0] if alike else NOT_FOUND
 
@@ -158,6 +163,8 @@ class _Whole:
         return {i: (n, count, self._why(i)) for i, count in enumerate(got) if count < n}
 
     def _why(self, i: int) -> str:
+        if i in self.refused:
+            return self.refused[i]
         whys = [(self.results[k].targets[place], self.results[k].reasons.get(place)) for k, place in self.stands[i]]
         told = [(target, why[2]) for target, why in whys if why is not None]
         if len(self.stands[i]) == 1:
@@ -180,7 +187,7 @@ class _Whole:
         return JoinedOrigin(
             first.model, first.context, checked=first.checked, free=first.free, uncounted=first.uncounted,
             asked=asked, parts=origins, source=self.source[order],
-            home=np.array([stands[0] for stands in self.stands]),
+            home=np.array([stands[0] if stands else NOWHERE for stands in self.stands]),
         )  # fmt: skip
 
 

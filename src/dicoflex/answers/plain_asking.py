@@ -34,12 +34,15 @@ def answer_plain(model: Model, rows: Sequence[Row], request: Request, *, verify:
     stands: list[list[Stand]] = [[] for _ in rows]
     wanted: list[Any] = [None] * len(rows)
     bound: dict[str, Any] = {}
-    for part in parts_of(model, values, request):
+    parts = parts_of(model, values, request)
+    for part in parts.asked:
         found = explain_plain(part.model, [rows[i] for i in part.places], part.request, verify=verify)
         bound = bound or found.bound
         _place(model, part, found, stands, wanted)
     bound["target"] = request.model_dump(mode="json", include={"target"})["target"]
     joined = [_joined(model, request, mine, goal) for mine, goal in zip(stands, wanted, strict=True)]
+    for i, (goal, why) in parts.refused.items():
+        joined[i] = _none(goal, request.n, why)
     return Answered(joined, bound)
 
 
@@ -60,6 +63,8 @@ def _scores(model: Model, answer: PlainAnswer) -> list[float]:
 
 def _joined(model: Model, request: Request, stands: list[Stand], wanted: Any) -> PlainAnswer:
     """One row's answer from those of its parts."""
+    if not stands:
+        return {}
     if len(stands) == 1:
         return stands[0][1]
     pool = [{"target": target, **one} for target, answer in stands for one in answer["counterfactuals"]]
@@ -69,6 +74,10 @@ def _joined(model: Model, request: Request, stands: list[Stand], wanted: Any) ->
         why = "; ".join(f"{target}: {answer['reason']}" for target, answer in stands if "reason" in answer)
         made |= {"status": "short" if best else "none", "wanted": request.n, "got": len(best), "reason": why}
     return made
+
+
+def _none(target: Any, n: int, why: str) -> PlainAnswer:
+    return {"status": "none", "target": target, "counterfactuals": [], "wanted": n, "got": 0, "reason": why}
 
 
 def _best(model: Model, request: Request, pool: list[PlainAnswer]) -> list[int]:

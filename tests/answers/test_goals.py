@@ -1,0 +1,111 @@
+"""Any of some labels, and any label but the present one."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dicoflex import DiCoFlex, at_least, one_of
+from dicoflex.answers.plain_asking import answer_plain
+from dicoflex.errors import QueryError
+from dicoflex.request import Request
+from dicoflex.table.plain_rows import cells_of
+from dicoflex.targets import OneOf
+
+
+def present(model: DiCoFlex, rows: pd.DataFrame) -> list[str]:
+    return [str(label) for label in model.probability(rows).idxmax(axis=1)]
+
+
+@pytest.mark.parametrize("refine", [True, False])
+def test_another_class_is_any_but_the_present_one(three: DiCoFlex, queries: pd.DataFrame, refine: bool) -> None:
+    now = present(three, queries)
+    found = three.explain(queries, target="other", n=5, refine=refine, random_state=0)
+    said = present(three, found.frame.reset_index(drop=True))
+    assert said == found.info["target"].tolist()
+    assert all(label != now[i] for label, i in zip(said, found.positions, strict=True))
+    assert all(isinstance(goal, OneOf) and now[i] not in goal.one_of for i, goal in enumerate(found.targets))
+    assert found.verify(queries)["holds"].all()
+    assert np.bincount(found.positions).max() <= 5
+    assert found.positions.tolist() == sorted(found.positions.tolist())
+
+
+def test_any_of_some_labels(three: DiCoFlex, queries: pd.DataFrame) -> None:
+    found = three.explain(queries, target={"low", "high"}, n=4, random_state=0)
+    assert set(found.info["target"]) <= {"low", "high"}
+    assert [word == "already" for word in found.verdict] == [one in ("low", "high") for one in present(three, queries)]
+    one = three.explain(queries, target=one_of("high"), n=4, random_state=0)
+    pd.testing.assert_frame_equal(one.frame, three.explain(queries, target="high", n=4, random_state=0).frame)
+
+
+def test_rows_are_answered_alone_as_among_others(three: DiCoFlex, queries: pd.DataFrame) -> None:
+    whole = three.explain(queries, target="other", n=3, random_state=1)
+    for i in range(len(queries)):
+        alone = three.explain(queries.iloc[[i]], target="other", n=3, random_state=1)
+        pd.testing.assert_frame_equal(alone.frame, whole.frame.iloc[whole.positions == i])
+
+
+def test_views_name_each_answers_label(three: DiCoFlex, queries: pd.DataFrame) -> None:
+    found = three.explain(queries.head(2), target=one_of("low", "high"), n=3, random_state=0)
+    record = json.loads(found.to_json())
+    assert record["settings"]["targets"][0] == {"one_of": ["high", "low"]}
+    assert "high or low" in str(found)
+    first = found.info["target"].iloc[0]
+    assert f"0 → {first}" in str(found)
+    assert f"0 → {first}" in found.to_html()
+    again = three.explain(queries.head(2), target=[one_of("low", "high")] * 2, n=3, random_state=0)
+    pd.testing.assert_frame_equal(again.frame, found.frame)
+
+
+def test_plain_rows_get_the_same_answers(three: DiCoFlex, queries: pd.DataFrame) -> None:
+    found = three.explain(queries, target="other", n=3, random_state=0)
+    cells = [list(row) for row in cells_of(three.model_.encoding.conform(queries)[0])]
+    answers = answer_plain(three.model_, cells, Request.of(target="other", n=3, random_state=0), verify=True)
+    told = [one for row in answers.rows for one in row["counterfactuals"]]
+    assert [one["target"] for one in told] == found.info["target"].tolist()
+    assert [one["scores"]["proximity"] for one in told] == found.info["proximity"].tolist()
+    assert answers.bound["target"] == "other"
+
+
+def test_constraints_hold_whatever_the_label(three: DiCoFlex, queries: pd.DataFrame) -> None:
+    limits = {"max_changes": 2, "frozen": ["age"]}
+    found = three.explain(queries, target="other", n=4, constraints=limits, random_state=0)
+    assert (found.info["n_changed"] <= 2).all()
+    assert "age" not in set(found.changes()["feature"])
+    assert found.verify(queries)["holds"].all()
+    for i, (_, got, why) in found.reasons.items():
+        assert got == np.sum(found.positions == i)
+        assert why
+
+
+@pytest.mark.parametrize(
+    ("target", "told"),
+    [
+        (one_of("high", "hihg"), "target 'hihg' is unknown; did you mean 'high'?"),
+        (at_least(3), "target >= 3 asks for a score, and this model explains labels; choose from ['high', 'low', "
+                      "'middle']"),
+        (["other", at_least(3)] * 4, "target >= 3 asks for a score, and this model explains labels; choose from "
+                                     "['high', 'low', 'middle']"),
+    ],
+)  # fmt: skip
+def test_what_is_no_label_is_refused(three: DiCoFlex, queries: pd.DataFrame, target: Any, told: str) -> None:
+    with pytest.raises(QueryError) as error:
+        three.explain(queries, target=target)
+    assert str(error.value) == told
+
+
+def test_draws_have_one_label_per_row(three: DiCoFlex, queries: pd.DataFrame) -> None:
+    with pytest.raises(QueryError, match="sample takes one label per row"):
+        three.sample(queries, target="other", n=3)
+    assert len(three.sample(queries, target=one_of("high"), n=3, random_state=0)) == 3 * len(queries)
+
+
+def test_a_class_of_that_very_name_is_meant(applicants: pd.DataFrame, quickly: Any) -> None:
+    labels = np.array(["other", "some"])[applicants["member"].to_numpy(dtype=int)]
+    model = quickly(applicants, labels)
+    found = model.explain(applicants.head(3), target="other", n=1, random_state=0)
+    assert list(found.targets) == ["other"] * 3
