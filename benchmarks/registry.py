@@ -29,6 +29,7 @@ from benchmarks.experiments import (
     serving,
     sparsity,
     speed,
+    targets,
     teaser,
     theory,
 )
@@ -79,6 +80,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     "quality": quality,
     "answers": answers,
     "constraints": constraints,
+    "targets": targets,
     "speed": speed,
     "scale": scale,
     "leak": leak,

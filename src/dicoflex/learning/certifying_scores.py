@@ -85,6 +85,8 @@ def _answers(model: Model, values: Values, ranks: Floats, rng: np.random.Generat
     score, drawn, parts = _score(model), Intervals.drawn(rng, INTERVALS), []
     for low, high in zip(drawn.low, drawn.high, strict=True):
         outside = np.flatnonzero((ranks < low) | (ranks > high))
+        if len(outside) == 0:
+            continue
         at = [None if np.isinf(end) else float(score.score(np.array([end]))[0]) for end in (low, high)]
         try:
             interval = Interval(at_least=at[0], at_most=at[1])
