@@ -25,8 +25,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Judge = Callable[[Values], Floats]
 """Encoded rows to the ranks of their scores."""
-INTERVALS = 16
-ROWS = 16
+INTERVALS = 12
+ROWS = 8
 HELD = 0.975
 FAR_OUT = 0.08
 """How much surer the stand-in must be where a changed number lies far out."""
