@@ -16,6 +16,7 @@ from dicoflex.model import Model
 from dicoflex.serving.gathering import Job
 from dicoflex.serving.questions import Question, Wish
 from dicoflex.serving.rows import Id
+from dicoflex.targets import as_sent
 
 Result = dict[str, Any]
 
@@ -43,7 +44,7 @@ def _told(row: Result, left_out: list[str]) -> Result:
 
 def settings_of(wish: Wish, bound: dict[str, Any]) -> dict[str, Any]:
     """The settings that bound the answers: as asked, with the constraints that always bind and the exponent taken."""
-    return {**bound, "target": wish.target, "seed": wish.seed}
+    return {**bound, "target": as_sent(wish.target), "seed": wish.seed}
 
 
 def statuses(results: Sequence[Result]) -> dict[str, int]:
