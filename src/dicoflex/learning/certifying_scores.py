@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["certified_scores"]
+__all__ = ["Judge", "certified_scores"]
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
