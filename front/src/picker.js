@@ -7,7 +7,7 @@ import * as icons from "./icons.js";
 import { START } from "./limits.js";
 import { dialog, model, resultText, wish } from "./state.js";
 import { numeral, t } from "./texts.js";
-import { classes, html } from "./view.js";
+import { classes } from "./view.js";
 
 const MOST = 200;
 const PAUSE = 120;
@@ -37,8 +37,8 @@ async function step(by) {
 let typing = null;
 
 function Option({ one, active, id, onPick }) {
-  return html`<li role="option" id=${id} aria-selected=${active} class=${classes(active && "active")} onMouseDown=${(event) => (event.preventDefault(), onPick(one))}>
-    <span>${one.label}</span><span class="quiet">${resultText(one.result)} · ${numeral(one.percent)}</span></li>`;
+  return <li role="option" id={id} aria-selected={active} class={classes(active && "active")} onMouseDown={(event) => (event.preventDefault(), onPick(one))}>
+    <span>{one.label}</span><span class="quiet">{resultText(one.result)} · {numeral(one.percent)}</span></li>;
 }
 
 export function Picker() {
@@ -70,30 +70,30 @@ export function Picker() {
     Escape: () => (setOpen(false), setText(null)),
   };
   const shownText = text ?? (wish.value.own ? t("own.short") : wish.value.person ?? "");
-  return html`<div class="picker">
-    <label for="picker">${t("picker")}</label>
-    <div class="combo"><input id="picker" ref=${field} role="combobox" autocomplete="off" spellcheck=${false} aria-expanded=${open} aria-controls="people" aria-autocomplete="list"
-        aria-activedescendant=${open && list.length ? `person-${active}` : undefined} placeholder=${t("picker.hint")} value=${shownText}
-        onFocus=${(event) => { event.target.select(); if (!list.length) find(); }} onClick=${() => setOpen(true)} onInput=${type}
-        onBlur=${() => (setOpen(false), setText(null))}
-        onKeyDown=${(event) => keys[event.key] && (event.preventDefault(), event.stopPropagation(), keys[event.key]())} />
-      <ul id="people" role="listbox" aria-label=${t("picker.list")} hidden=${!open}>
-        ${open && list.map((one, i) => html`<${Option} key=${one.id} one=${one} active=${i === active} id=${`person-${i}`} onPick=${pick} />`)}
-        ${open && !list.length && html`<li role="option" aria-disabled="true" aria-selected="false" class="quiet">${t("picker.none")}</li>`}
+  return <div class="picker">
+    <label for="picker">{t("picker")}</label>
+    <div class="combo"><input id="picker" ref={field} role="combobox" autocomplete="off" spellcheck={false} aria-expanded={open} aria-controls="people" aria-autocomplete="list"
+        aria-activedescendant={open && list.length ? `person-${active}` : undefined} placeholder={t("picker.hint")} value={shownText}
+        onFocus={(event) => { event.target.select(); if (!list.length) find(); }} onClick={() => setOpen(true)} onInput={type}
+        onBlur={() => (setOpen(false), setText(null))}
+        onKeyDown={(event) => keys[event.key] && (event.preventDefault(), event.stopPropagation(), keys[event.key]())} />
+      <ul id="people" role="listbox" aria-label={t("picker.list")} hidden={!open}>
+        {open && list.map((one, i) => <Option key={one.id} one={one} active={i === active} id={`person-${i}`} onPick={pick} />)}
+        {open && !list.length && <li role="option" aria-disabled="true" aria-selected="false" class="quiet">{t("picker.none")}</li>}
       </ul></div>
-    <button type="button" class="icon-button" aria-label=${t("picker.previous")} title=${t("picker.previous")} onClick=${() => step(-1)}>${icons.left()}</button>
-    <button type="button" class="icon-button" aria-label=${t("picker.next")} title=${t("picker.next")} onClick=${() => step(1)}>${icons.right()}</button>
-  </div>`;
+    <button type="button" class="icon-button" aria-label={t("picker.previous")} title={t("picker.previous")} onClick={() => step(-1)}>{icons.left()}</button>
+    <button type="button" class="icon-button" aria-label={t("picker.next")} title={t("picker.next")} onClick={() => step(1)}>{icons.right()}</button>
+  </div>;
 }
 
 /** Before anybody is chosen. */
 export function Nobody() {
   const { offered, people: list } = people.value;
   const name = (id) => list.find((one) => one.id === id);
-  return html`<section class="nobody"><h1>${t("nobody")}</h1>
-    ${offered.length > 0 && html`<p class="quiet">${t("nobody.offered")}</p>`}
-    <div class="offers">${offered.map((id) => html`<button type="button" key=${id} class="offer" onClick=${() => go(id)}><strong>${name(id)?.label ?? id}</strong>
-      <span class="quiet">${name(id) ? `${resultText(name(id).result)} · ${numeral(name(id).percent)}` : ""}</span></button>`)}
-      <button type="button" class="offer plain" onClick=${() => (dialog.value = { name: "own" })}><strong>${t("own")}</strong><span class="quiet">${t("own.hint", { n: model.value.features.length })}</span></button></div>
-  </section>`;
+  return <section class="nobody"><h1>{t("nobody")}</h1>
+    {offered.length > 0 && <p class="quiet">{t("nobody.offered")}</p>}
+    <div class="offers">{offered.map((id) => <button type="button" key={id} class="offer" onClick={() => go(id)}><strong>{name(id)?.label ?? id}</strong>
+      <span class="quiet">{name(id) ? `${resultText(name(id).result)} · ${numeral(name(id).percent)}` : ""}</span></button>)}
+      <button type="button" class="offer plain" onClick={() => (dialog.value = { name: "own" })}><strong>{t("own")}</strong><span class="quiet">{t("own.hint", { n: model.value.features.length })}</span></button></div>
+  </section>;
 }

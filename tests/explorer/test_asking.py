@@ -218,6 +218,14 @@ def test_what_contradicts_itself_is_told_before_drawing(loans: Explorer, asked: 
     ]
 
 
+def test_sentences_say_what_the_page_calls_features(awkward: Explorer, asked: Ask) -> None:
+    found = asked(awkward, awkward.answer("people", {})["people"][0]["id"], constraints={"frozen": awkward.names.keys})
+    assert "Age is frozen" in found["shortfall"]["reason"]
+    assert "the age" not in found["shortfall"]["reason"]
+    assert awkward.names.labelled("the age, and 7 of <script>job</script>") == "Age, and 7 of <script>job</script>"
+    assert awkward.names.labelled("the ages") == "the ages"
+
+
 def test_nothing_left_to_change_is_impossible(explorer: Explorer, refused: list[str], asked: Ask) -> None:
     found = asked(explorer, refused[0], constraints={"frozen": explorer.names.keys})
     assert found["status"] == "impossible"
