@@ -123,11 +123,18 @@ def fit_quickly(X: pd.DataFrame, y: Any, generator: str = "mixed", *, steps: int
         return DiCoFlex(generator, **{**QUICK, **given}).fit(X, y, **for_fit)
 
 
+@pytest.fixture(autouse=True, scope="module")
+def one_torch_thread() -> None:
+    """Numba's threads, when they are first started, set OpenMP's number anew, which is torch's."""
+    torch.set_num_threads(1)
+
+
 @pytest.fixture(scope="module")
 def one_thread() -> Iterator[None]:
     """Compiled loops on one thread: batches are tiny here, and threads on a busy machine wait for each other."""
     before = numba.get_num_threads()
     numba.set_num_threads(1)
+    torch.set_num_threads(1)
     yield
     numba.set_num_threads(before)
 
