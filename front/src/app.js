@@ -7,7 +7,7 @@ import { place, redo, undo } from "./history.js";
 import * as icons from "./icons.js";
 import { Cards } from "./narrow.js";
 import { Paper } from "./paper.js";
-import { Nobody, Picker } from "./picker.js";
+import { Nobody, Offers, Picker } from "./picker.js";
 import { openReceipt } from "./plans.js";
 import { answer, chosen, dialog, drawer, model, narrow, plans, saved, wish } from "./state.js";
 import { Banner, Live, Status } from "./status.js";
@@ -48,7 +48,7 @@ function Trust() {
 function Asked() {
   const already = answer.value?.status === "already";
   return <><Lead /><Head />{!narrow.value && <Wishes />}<Status />
-    {!already && <><Words />{narrow.value ? <Cards /> : <Table />}</>}
+    {already ? <Offers /> : <><Words />{narrow.value ? <Cards /> : <Table />}</>}
     {!dialog.value && <div class="only-print"><Paper plans={plans.value.filter((plan) => !plan.stale)} /></div>}<Drawers /></>;
 }
 

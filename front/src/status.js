@@ -13,10 +13,15 @@ const AT_MOST_EVERY = 1000;
 const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1).replace(/\.$/, "")}.`;
 const hundred = (share) => (share >= 1 ? 100 : share > 0.99 ? 99 : Math.round(share * 100));
 
-function Tightest() {
+/** The limit that rules out most, where it rules out much. */
+function tightest() {
   const worst = [...(answer.value?.pressure ?? [])].sort((one, two) => two.share - one.share)[0];
-  if (!worst || worst.share < 0.05) return null;
-  return <span class="tightest">{t("status.tightest", { limit: limitText(worst), n: hundred(worst.share) })}</span>;
+  return worst?.share >= 0.05 ? worst : null;
+}
+
+function Tightest() {
+  const worst = tightest();
+  return worst && <span class="tightest">{t("status.tightest", { limit: limitText(worst), n: hundred(worst.share) })}</span>;
 }
 
 const offers = () => (loosenings.value?.text === question.value ? loosenings.value.loosenings : []) ?? [];
@@ -37,7 +42,7 @@ function Line() {
   if (found.status === "already") return <p class="line">{t("status.already", { result, percent: numeral(found.now.percent) })}</p>;
   if (found.status === "impossible") return <p class="line problem">{t("status.impossible", { reason: (found.shortfall?.reason ?? "").replace(/\.$/, "") })}</p>;
   if (found.status === "none") return <p class="line problem">{t("status.none")} {found.shortfall && <span class="quiet">{sentence(found.shortfall.reason)}</span>} {offers().length > 0 && t("status.any")}</p>;
-  if (found.status === "short") return <p class="line">{t("status.short", { n: found.plans.length, asked: found.asked })} <span class="quiet">{found.shortfall?.reason ?? ""}</span> <Tightest /></p>;
+  if (found.status === "short") return <p class="line">{t("status.short", { n: found.plans.length, asked: found.asked })} {tightest() ? <Tightest /> : found.shortfall && <span class="quiet">{sentence(found.shortfall.reason)}</span>}</p>;
   return <p class="line"><strong>{t("status.found", { n: found.found })}</strong> <Tightest /></p>;
 }
 
