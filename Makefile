@@ -1,7 +1,7 @@
 PYTHON ?= python3
 VENV   := .venv
-# One more than a CI machine has cores: tests in a browser and on servers wait more than they compute.
-WORKERS ?= 3
+# In how many processes tests run.
+WORKERS ?= 2
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 # Without its dependencies: two of them are boosting libraries that none of its methods here needs.

@@ -12,6 +12,9 @@ from xdist.scheduler import LoadScopeScheduling
 TOGETHER = ("tests/benchmarks", "tests/explorer/browser", "tests/serving")
 """Folders whose files share what is dear to start: a run of the benchmarks, a server, a model for it."""
 
+LONG = ("docs/", "tests/test_architecture.py", "tests/test_readme.py", "tests/test_recording.py")
+"""What takes long and would be collected last."""
+
 
 def place(nodeid: str) -> str:
     """What a test must share a process with: its folder's tests, or its file's."""
@@ -32,4 +35,4 @@ class ByFile(LoadScopeScheduling):
 
 def long_ones_first(items: list[pytest.Item]) -> None:
     """So that at the end no process has much left while the others have nothing."""
-    items.sort(key=lambda item: place(item.nodeid) not in TOGETHER)
+    items.sort(key=lambda item: (place(item.nodeid) not in TOGETHER, not item.nodeid.startswith(LONG)))
