@@ -1,5 +1,7 @@
 PYTHON ?= python3
 VENV   := .venv
+# In how many processes tests run.
+WORKERS ?= 2
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 # Without its dependencies: two of them are boosting libraries that none of its methods here needs.
@@ -14,7 +16,7 @@ quick: lint  ## lint, types, layers and the tests that take no time
 	$(BIN)/pytest -m "not slow"
 
 test: lint browser  ## everything: lint, types, layers, doctests, tests in Python and in a browser
-	$(BIN)/pytest
+	$(BIN)/pytest -n $(WORKERS)
 
 browser:  ## Chromium and axe-core for the browser tests, installed where that can be done
 	@.ci/browser

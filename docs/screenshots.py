@@ -40,6 +40,7 @@ class Picture(NamedTuple):
 def _by_hand(page: Page) -> None:
     page.locator('[data-feature="duration_in_month"] .hand-value').fill("9")
     page.get_by_role("button", name="Finish it for me").click()
+    page.locator(".grid").evaluate("(grid) => { grid.scrollTo(0, 0); scrollTo(0, 0); }")
 
 
 def _open_costs(page: Page) -> None:
@@ -91,13 +92,19 @@ def _take(browser: Browser, address: str, name: str, picture: Picture) -> None:
     context = browser.new_context(viewport=size, color_scheme=picture.scheme, locale="en-GB", reduced_motion="reduce")
     page = context.new_page()
     page.goto(address + picture.link)
-    page.locator(".status[data-status]").wait_for()
-    page.wait_for_timeout(1500)
+    _settle(page)
     picture.act(page)
-    page.wait_for_timeout(2500)
+    _settle(page)
     page.screenshot(path=IMAGES / f"{name}.png")
     print(f"{name}.png", flush=True)
     context.close()
+
+
+def _settle(page: Page) -> None:
+    """Wait until what is shown is checked, and nothing moves."""
+    page.wait_for_timeout(500)
+    page.locator(".status[data-stage=settled]").wait_for()
+    page.wait_for_timeout(500)
 
 
 if __name__ == "__main__":

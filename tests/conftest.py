@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +21,7 @@ from hypothesis import HealthCheck, settings
 from dicoflex import DiCoFlex
 from dicoflex.generators import GENERATORS
 from dicoflex.learning import stand_in, training
+from spreading import ByFile, long_ones_first
 
 # Steps in tests are tiny: on a busy machine, threads that wait for each other cost twenty times the work itself.
 torch.set_num_threads(1)
@@ -51,6 +53,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if any(item.path.is_relative_to(folder) for folder in folders):
             item.add_marker(pytest.mark.slow)
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        long_ones_first(items)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
+    return ByFile(config, log)
 
 
 def make_applicants(n: int, seed: int) -> pd.DataFrame:
@@ -115,11 +123,18 @@ def fit_quickly(X: pd.DataFrame, y: Any, generator: str = "mixed", *, steps: int
         return DiCoFlex(generator, **{**QUICK, **given}).fit(X, y, **for_fit)
 
 
+@pytest.fixture(autouse=True, scope="module")
+def one_torch_thread() -> None:
+    """Numba's threads, when they are first started, set OpenMP's number anew, which is torch's."""
+    torch.set_num_threads(1)
+
+
 @pytest.fixture(scope="module")
 def one_thread() -> Iterator[None]:
     """Compiled loops on one thread: batches are tiny here, and threads on a busy machine wait for each other."""
     before = numba.get_num_threads()
     numba.set_num_threads(1)
+    torch.set_num_threads(1)
     yield
     numba.set_num_threads(before)
 

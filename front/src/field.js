@@ -1,6 +1,5 @@
 // Fields for numbers: what is being typed stays until it is done.
 import { useRef, useState } from "preact/hooks";
-import { html } from "./view.js";
 
 const readNumber = (text) => (text.trim() === "" ? null : Number(text));
 
@@ -13,28 +12,28 @@ export function NumberField({ value, onValue, live = false, onEnter, class: name
     const found = readNumber(text);
     if (found !== value && !Number.isNaN(found)) onValue(found);
   };
-  return html`<input
-    type="number" step="any" class=${name} ref=${typed}
-    value=${draft ?? value ?? ""}
-    onInput=${(event) => {
+  return <input
+    type="number" step="any" class={name} ref={typed}
+    value={draft ?? value ?? ""}
+    onInput={(event) => {
       setDraft(event.target.value);
       if (live && event.target.validity.valid !== false) onValue(readNumber(event.target.value));
     }}
-    onChange=${(event) => commit(event.target.value)}
-    onBlur=${() => setDraft(null)}
-    onKeyDown=${(event) => event.key === "Enter" && (commit(event.target.value), onEnter?.())}
-    ...${rest}
-  />`;
+    onChange={(event) => commit(event.target.value)}
+    onBlur={() => setDraft(null)}
+    onKeyDown={(event) => event.key === "Enter" && (commit(event.target.value), onEnter?.())}
+    {...rest}
+  />;
 }
 
 /** A number with a button on each side. */
 export function Stepper({ value, onValue, min, max, label, less, more, placeholder }) {
   const to = (next) => onValue(next === null ? null : Math.min(max, Math.max(min, next)));
-  return html`<span class="stepper">
-    <button type="button" aria-label=${less} disabled=${value !== null && value <= min} onClick=${() => to((value ?? max + 1) - 1)}>−</button>
-    <${NumberField} value=${value} min=${min} max=${max} step="1" aria-label=${label} placeholder=${placeholder}
-      onValue=${(next) => to(next === null ? (placeholder ? null : value) : Math.round(next))} />
-    <button type="button" aria-label=${more} disabled=${placeholder ? value === null : value >= max}
-      onClick=${() => to(placeholder && value >= max ? null : (value ?? max) + 1)}>+</button>
-  </span>`;
+  return <span class="stepper">
+    <button type="button" aria-label={less} disabled={value !== null && value <= min} onClick={() => to((value ?? max + 1) - 1)}>−</button>
+    <NumberField value={value} min={min} max={max} step="1" aria-label={label} placeholder={placeholder}
+      onValue={(next) => to(next === null ? (placeholder ? null : value) : Math.round(next))} />
+    <button type="button" aria-label={more} disabled={placeholder ? value === null : value >= max}
+      onClick={() => to(placeholder && value >= max ? null : (value ?? max) + 1)}>+</button>
+  </span>;
 }

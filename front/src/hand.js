@@ -7,7 +7,7 @@ import { broken, setHand, setPin, setRange } from "./limits.js";
 import { model, score, values, wish } from "./state.js";
 import { numeral, t } from "./texts.js";
 import { shown } from "./values.js";
-import { classes, html } from "./view.js";
+import { classes } from "./view.js";
 
 const FEW = 12;
 
@@ -32,21 +32,21 @@ function Typed({ feature, label }) {
     setUnknown(level ? null : event.target.value);
     if (level) set(feature, level.value);
   };
-  return html`<input class="hand-value" list=${id} aria-label=${label} aria-invalid=${unknown !== null} value=${unknown ?? shown(feature, handValue(feature.name))} onFocus=${() => setOpen(true)} onChange=${enter} />
-    ${open && html`<datalist id=${id}>${feature.levels.map((level) => html`<option value=${level.text} />`)}</datalist>`}
-    ${unknown !== null && html`<p class="problem">${t("hand.unknown", { value: unknown, feature: feature.text, near: nearest(feature, unknown).text })}</p>`}`;
+  return <><input class="hand-value" list={id} aria-label={label} aria-invalid={unknown !== null} value={unknown ?? shown(feature, handValue(feature.name))} onFocus={() => setOpen(true)} onChange={enter} />
+    {open && <datalist id={id}>{feature.levels.map((level) => <option value={level.text} />)}</datalist>}
+    {unknown !== null && <p class="problem">{t("hand.unknown", { value: unknown, feature: feature.text, near: nearest(feature, unknown).text })}</p>}</>;
 }
 
 function Value({ feature }) {
   const value = handValue(feature.name);
   const label = t("hand.name", { feature: feature.text });
-  if (feature.kind === "number") return html`<${NumberField} class="hand-value" live value=${value} aria-label=${label} placeholder=${t("missing")}
-    onValue=${(next) => (next !== null || feature.missing) && set(feature, next)} onEnter=${() => !(feature.name in wish.value.pin) && pin(feature)} />`;
-  if (feature.levels.length > FEW) return html`<${Typed} feature=${feature} label=${label} />`;
+  if (feature.kind === "number") return <NumberField class="hand-value" live value={value} aria-label={label} placeholder={t("missing")}
+    onValue={(next) => (next !== null || feature.missing) && set(feature, next)} onEnter={() => !(feature.name in wish.value.pin) && pin(feature)} />;
+  if (feature.levels.length > FEW) return <Typed feature={feature} label={label} />;
   const offered = [...feature.levels.map((level) => level.value), ...(feature.missing || value === null ? [null] : [])];
-  return html`<select class="hand-value" aria-label=${label} value=${offered.indexOf(value)} onChange=${(event) => set(feature, offered[Number(event.target.value)])}
-      onKeyDown=${(event) => event.key === "Enter" && !(feature.name in wish.value.pin) && pin(feature)}>
-    ${offered.map((one, i) => html`<option value=${i} selected=${one === value}>${shown(feature, one)}</option>`)}</select>`;
+  return <select class="hand-value" aria-label={label} value={offered.indexOf(value)} onChange={(event) => set(feature, offered[Number(event.target.value)])}
+      onKeyDown={(event) => event.key === "Enter" && !(feature.name in wish.value.pin) && pin(feature)}>
+    {offered.map((one, i) => <option value={i} selected={one === value}>{shown(feature, one)}</option>)}</select>;
 }
 
 /** The sentence where a value by hand breaks a limit; the value is kept. */
@@ -59,16 +59,16 @@ function Broken({ feature }) {
   const say = (end) => (end === null || end === undefined ? "" : shown(feature, end));
   const key = why !== "range" ? "broken" : low === null ? "above" : high === null ? "below" : "range";
   const text = t(`hand.${key}`, { value: shown(feature, value), low: say(low), high: say(high) });
-  return html`<p class="problem">${text} ${why === "range" && html`<button type="button" class="link" onClick=${move}>${t("hand.move")}</button>`}</p>`;
+  return <p class="problem">{text} {why === "range" && <button type="button" class="link" onClick={move}>{t("hand.move")}</button>}</p>;
 }
 
 /** The cell of a feature in the column "by hand". */
 export function Hand({ feature }) {
-  if (feature.locked) return html`<span class="quiet">${shown(feature, values.value?.[feature.name])}</span>`;
+  if (feature.locked) return <span class="quiet">{shown(feature, values.value?.[feature.name])}</span>;
   const held = feature.name in wish.value.pin;
-  return html`<div class=${classes("hand", feature.name in wish.value.hand && "edited", held && "held")}><${Value} feature=${feature} />
-    <button type="button" class="icon-button pin" aria-pressed=${held} aria-label=${t("pin.name", { feature: feature.text })} title=${t("pin.title")} onClick=${() => pin(feature)}>${icons.pin(held)}</button></div>
-    <${Broken} feature=${feature} />`;
+  return <><div class={classes("hand", feature.name in wish.value.hand && "edited", held && "held")}><Value feature={feature} />
+    <button type="button" class="icon-button pin" aria-pressed={held} aria-label={t("pin.name", { feature: feature.text })} title={t("pin.title")} onClick={() => pin(feature)}>{icons.pin(held)}</button></div>
+    <Broken feature={feature} /></>;
 }
 
 export const handCount = () => Object.keys(wish.value.hand).length;
@@ -79,8 +79,8 @@ export const finish = () => change({ pin: { ...wish.value.pin, ...wish.value.han
 export const clearHand = () => change({ hand: {}, pin: {} });
 
 export function HandActions() {
-  return html`<div class="actions">
-    <button type="button" class="main" disabled=${!handCount()} onClick=${finish}>${t("finish")}</button>
-    ${(handCount() > 0 || Object.keys(wish.value.pin).length > 0) && html`<button type="button" class="quiet" onClick=${clearHand}>${t("hand.clear")}</button>`}
-  </div>`;
+  return <div class="actions">
+    <button type="button" class="main" disabled={!handCount()} onClick={finish}>{t("finish")}</button>
+    {(handCount() > 0 || Object.keys(wish.value.pin).length > 0) && <button type="button" class="quiet" onClick={clearHand}>{t("hand.clear")}</button>}
+  </div>;
 }

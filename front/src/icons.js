@@ -1,7 +1,6 @@
 // Signs drawn as paths, so that they look alike everywhere; they carry no meaning that words beside them don't.
-import { html } from "./view.js";
 
-const icon = (d, fill) => html`<svg class="icon" viewBox="0 0 16 16" aria-hidden="true" fill=${fill ? "currentColor" : "none"} stroke="currentColor" stroke-width="1.5" stroke-linecap="round" stroke-linejoin="round"><path d=${d} /></svg>`;
+const icon = (d, fill) => <svg class="icon" viewBox="0 0 16 16" aria-hidden="true" fill={fill ? "currentColor" : "none"} stroke="currentColor" stroke-width="1.5" stroke-linecap="round" stroke-linejoin="round"><path d={d} /></svg>;
 
 export const locked = () => icon("M4.5 7V5a3.5 3.5 0 0 1 7 0v2M3.5 7h9v6.5h-9z", true);
 export const unlocked = () => icon("M4.5 7V4.5a3.2 3.2 0 0 1 6.2-1M3.5 7h9v6.5h-9z");

@@ -3,18 +3,16 @@ import { effect } from "@preact/signals";
 import { render } from "preact";
 import { App } from "./app.js";
 import { Refusal, line, once } from "./ask.js";
-import { begin } from "./history.js";
+import { fetchBodies } from "./body.js";
+import { begin, calm } from "./history.js";
 import { listen } from "./keys.js";
 import { run } from "./loop.js";
 import { find } from "./picker.js";
 import { recall } from "./saved.js";
 import { model, wish } from "./state.js";
 import { announce } from "./status.js";
-import { language, noun, t } from "./texts.js";
+import { language, noun, preferred, speak, t } from "./texts.js";
 import { wear } from "./theme.js";
-import { html } from "./view.js";
-
-export { shown } from "./values.js";
 
 const SLOW = 30000;
 const PAUSE = 1000;
@@ -33,8 +31,10 @@ async function fetchModel() {
 async function start() {
   wear();
   effect(() => (document.documentElement.lang = language.value === "zz" ? "en" : language.value));
-  render(html`<${App} />`, document.getElementById("explorer"));
-  model.value = await fetchModel();
+  const coming = fetchModel();
+  await speak(preferred());
+  render(<App />, document.getElementById("explorer"));
+  model.value = await coming;
   noun.value = model.value.people.word;
   line.value = { state: "ok", error: null };
   begin();
@@ -43,6 +43,7 @@ async function start() {
   run();
   announce();
   listen();
+  effect(() => calm.value && fetchBodies());
   effect(() => (document.title = t("title", { name: model.value.name })));
   if (wish.value.person === null && !wish.value.own) requestAnimationFrame(() => document.getElementById("picker")?.focus());
 }

@@ -5,7 +5,6 @@ import { NumberField } from "./field.js";
 import { dialog, model, values } from "./state.js";
 import { t } from "./texts.js";
 import { shown } from "./values.js";
-import { html } from "./view.js";
 
 /** What is most usual in the data, to start from. */
 function usual(feature) {
@@ -19,9 +18,9 @@ function usual(feature) {
 function One({ feature, value, onValue, number }) {
   const id = `own-${number}`;
   const offered = feature.kind === "number" ? [] : [...feature.levels.map((level) => level.value), ...(feature.missing ? [null] : [])];
-  return html`<div class="own-row"><label for=${id}>${feature.text}${feature.unit && html` <small class="quiet">${feature.unit}</small>`}</label>
-    ${feature.kind === "number" ? html`<${NumberField} id=${id} value=${value} placeholder=${feature.missing ? t("missing") : ""} onValue=${onValue} />` : html`<select id=${id} value=${offered.indexOf(value)} onChange=${(event) => onValue(offered[Number(event.target.value)])}>
-      ${offered.map((level, i) => html`<option value=${i} selected=${level === value}>${shown(feature, level)}</option>`)}</select>`}</div>`;
+  return <div class="own-row"><label for={id}>{feature.text} {feature.unit && <small class="quiet">{feature.unit}</small>}</label>
+    {feature.kind === "number" ? <NumberField id={id} value={value} placeholder={feature.missing ? t("missing") : ""} onValue={onValue} /> : <select id={id} value={offered.indexOf(value)} onChange={(event) => onValue(offered[Number(event.target.value)])}>
+      {offered.map((level, i) => <option value={i} selected={level === value}>{shown(feature, level)}</option>)}</select>}</div>;
 }
 
 export function Own() {
@@ -33,7 +32,7 @@ export function Own() {
     forget();
     change({ own, person: null, hand: {}, pin: {}, not: [], plan: null });
   };
-  return html`<p class="quiet">${t("own.about")}</p><div class="own">${features.map((feature, i) => html`<${One} key=${feature.name} feature=${feature} number=${i} value=${own[feature.name]} onValue=${(value) => setOwn({ ...own, [feature.name]: value })} />`)}</div>
-    ${lacking.length > 0 && html`<p class="problem">${t("own.lacking", { feature: lacking[0].text })}</p>`}
-    <div class="row right"><button type="button" class="main" disabled=${lacking.length > 0} onClick=${use}>${t("own.use")}</button></div>`;
+  return <><p class="quiet">{t("own.about")}</p><div class="own">{features.map((feature, i) => <One key={feature.name} feature={feature} number={i} value={own[feature.name]} onValue={(value) => setOwn({ ...own, [feature.name]: value })} />)}</div>
+    {lacking.length > 0 && <p class="problem">{t("own.lacking", { feature: lacking[0].text })}</p>}
+    <div class="row right"><button type="button" class="main" disabled={lacking.length > 0} onClick={use}>{t("own.use")}</button></div></>;
 }

@@ -6,7 +6,7 @@ import { answer, chosen, dialog, plans, saved, settled, values, wish } from "./s
 import { isSaved, toggleSaved } from "./saved.js";
 import { number, numeral, t } from "./texts.js";
 import { told } from "./values.js";
-import { classes, html } from "./view.js";
+import { classes } from "./view.js";
 import { usual } from "./words.js";
 
 const SIGNS = { up: "▲", down: "▼", other: "●" };
@@ -23,8 +23,8 @@ export const openReceipt = (list) => (dialog.value = { name: "receipt", plans: l
 
 export function Star({ plan }) {
   const held = isSaved(plan, saved.value);
-  return html`<button type="button" class="icon-button star" aria-pressed=${held} aria-label=${t("save.name", { letter: plan.letter })}
-    title=${held ? t("save.drop") : t("save")} onClick=${() => toggleSaved(plan)}>${icons.star(held)}</button>`;
+  return <button type="button" class="icon-button star" aria-pressed={held} aria-label={t("save.name", { letter: plan.letter })}
+    title={held ? t("save.drop") : t("save")} onClick={() => toggleSaved(plan)}>{icons.star(held)}</button>;
 }
 
 const manyWays = () => new Set(plans.value.map((plan) => plan.way)).size > 1;
@@ -32,11 +32,11 @@ const manyWays = () => new Set(plans.value.map((plan) => plan.way)).size > 1;
 /** The head of a plan's column. */
 export function PlanHead({ plan }) {
   const held = plan.key === chosen.value?.key;
-  return html`<th scope="col" class=${classes("plan", held && "chosen", plan.stale && "stale")} data-key=${plan.key}>
-    <span class="plan-name"><button type="button" class="choose" aria-pressed=${held} onClick=${() => choose(plan)}>${t("plan.name", { letter: plan.letter })}</button><${Star} plan=${plan} /></span>
-    <span class="sure">${plan.stale ? "…" : t("plan.sure", { percent: numeral(plan.percent) })}</span>
-    <span class="quiet">${plan.stale ? "" : t("plan.changes", { n: plan.changes.length })}${manyWays() && !plan.stale ? ` · ${t("plan.way", { n: plan.way + 1 })}` : ""}</span>
-  </th>`;
+  return <th scope="col" class={classes("plan", held && "chosen", plan.stale && "stale")} data-key={plan.key}>
+    <span class="plan-name"><button type="button" class="choose" aria-pressed={held} onClick={() => choose(plan)}>{t("plan.name", { letter: plan.letter })}</button><Star plan={plan} /></span>
+    <span class="sure">{plan.stale ? "…" : t("plan.sure", { percent: numeral(plan.percent) })}</span>
+    <span class="quiet">{plan.stale ? "" : t("plan.changes", { n: plan.changes.length })}{manyWays() && !plan.stale ? ` · ${t("plan.way", { n: plan.way + 1 })}` : ""}</span>
+  </th>;
 }
 
 /** The change of a feature: sign and new value; the old one stands in the column "now". */
@@ -44,60 +44,60 @@ export function Change({ feature, one, plan }) {
   const after = told(feature, one.after_text, one.after);
   const before = told(feature, one.before_text, one.before);
   const text = t("change.title", { feature: feature.text, before, after });
-  return html`<span class=${classes("change", one.direction, one.then && "then")} title=${one.then ? `${text} ${t("change.then")}` : text}>
-      <b aria-hidden="true">${SIGNS[one.direction]}</b> <span class="hidden">${t(`change.${one.direction}`)}</span>
-      ${one.after === null ? html`<i>${after}</i>` : html`<strong>${after}</strong>`}</span>
-    <button type="button" class="not-this" aria-label=${t("not.name", { feature: feature.text, value: after, letter: plan.letter })}
-      onClick=${() => change(refuse(wish.value, feature.name, one.after))}>${t("not")}</button>`;
+  return <><span class={classes("change", one.direction, one.then && "then")} title={one.then ? `${text} ${t("change.then")}` : text}>
+      <b aria-hidden="true">{SIGNS[one.direction]}{"\u00a0"}</b><span class="hidden">{t(`change.${one.direction}`)} </span>
+      {one.after === null ? <i>{after}</i> : <strong>{after.split("/").flatMap((part, i) => (i ? ["/", <wbr />, part] : part))}</strong>}</span>
+    <button type="button" class="not-this" aria-label={t("not.name", { feature: feature.text, value: after, letter: plan.letter })}
+      onClick={() => change(refuse(wish.value, feature.name, one.after))}>{t("not")}</button></>;
 }
 
 export function PlanCell({ feature, plan }) {
   const one = !plan.stale && plan.changes.find((found) => found.feature === feature.name);
-  return html`<td class=${classes("plan", plan.key === chosen.value?.key && "chosen", plan.stale && "stale", one && "changes")}>
-    ${one ? html`<${Change} feature=${feature} one=${one} plan=${plan} />` : html`<span class="same"><span aria-hidden="true">${plan.stale ? "…" : "·"}</span><span class="hidden">${plan.stale ? t("stale") : t("same")}</span></span>`}
-  </td>`;
+  return <td class={classes("plan", plan.key === chosen.value?.key && "chosen", plan.stale && "stale", one && "changes")}>
+    {one ? <Change feature={feature} one={one} plan={plan} /> : <span class="same"><span aria-hidden="true">{plan.stale ? "…" : "·"}</span><span class="hidden">{plan.stale ? t("stale") : t("same")}</span></span>}
+  </td>;
 }
 
 /** Whether the plan was checked against every limit, in words. */
 export function Verdict({ plan }) {
   const found = settled.value?.verdicts?.[plan.key];
-  if (!found || plan.stale) return html`<span class="quiet">…</span>`;
+  if (!found || plan.stale) return <span class="quiet">…</span>;
   const failed = found.checks.filter((check) => !check.holds);
-  if (found.holds) return html`<span class="kept">✓ ${found.checks.length ? t("verdict.all", { n: found.checks.length }) : t("verdict.none")}</span>`;
-  return html`<span class="broken">✗ ${failed.map((check) => check.constraint).join(", ")}</span>`;
+  if (found.holds) return <span class="kept">✓ {found.checks.length ? t("verdict.all", { n: found.checks.length }) : t("verdict.none")}</span>;
+  return <span class="broken">✗ {failed.map((check) => check.constraint).join(", ")}</span>;
 }
 
 export function Bar({ share }) {
-  return html`<span class="gauge" aria-hidden="true"><span style=${{ width: `${Math.round(share * 100)}%` }}></span></span>`;
+  return <span class="gauge" aria-hidden="true"><span style={{ width: `${Math.round(share * 100)}%` }}></span></span>;
 }
 
 export const FEET = [
   ["usual", (plan) => usual(plan)],
   ["effort", (plan) => (plan.cost === null || plan.cost === undefined ? "–" : number(plan.cost))],
-  ["keeps", (plan) => html`<${Verdict} plan=${plan} />`],
+  ["keeps", (plan) => <Verdict plan={plan} />],
 ];
 export const feet = () => FEET.filter(([name]) => name !== "effort" || Object.keys(answer.value?.body.constraints.cost ?? {}).length);
 
 /** What can be done with a plan. */
 export function Actions({ plan, receipt = false }) {
-  return html`<div class="actions">
-    <button type="button" class="quiet" onClick=${() => tryByHand(plan)} aria-label=${t("try.name", { letter: plan.letter })}>${t("try")}</button>
-    ${receipt && html`<button type="button" class="quiet" onClick=${() => openReceipt([plan])} aria-label=${t("receipt.name", { letter: plan.letter })}>${t("receipt")}</button>`}
-  </div>`;
+  return <div class="actions">
+    <button type="button" class="quiet" onClick={() => tryByHand(plan)} aria-label={t("try.name", { letter: plan.letter })}>{t("try")}</button>
+    {receipt && <button type="button" class="quiet" onClick={() => openReceipt([plan])} aria-label={t("receipt.name", { letter: plan.letter })}>{t("receipt")}</button>}
+  </div>;
 }
 
 /** A plan as a card, on narrow screens. */
 export function PlanCard({ plan, features }) {
   const now = values.value;
-  return html`<li class=${classes("card", plan.stale && "stale", plan.key === chosen.value?.key && "chosen")} data-key=${plan.key} id=${`plan-${plan.letter}`}>
-    <h3><button type="button" class="choose" aria-pressed=${plan.key === chosen.value?.key} onClick=${() => choose(plan)}>${t("plan.name", { letter: plan.letter })}</button> <span class="sure">${t("plan.sure", { percent: numeral(plan.percent) })}</span><${Star} plan=${plan} /></h3>
-    ${plan.stale ? html`<p class="quiet">${t("stale")}</p>` : html`<ul class="changes">${plan.changes.map((one) => {
+  return <li class={classes("card", plan.stale && "stale", plan.key === chosen.value?.key && "chosen")} data-key={plan.key} id={`plan-${plan.letter}`}>
+    <h3><button type="button" class="choose" aria-pressed={plan.key === chosen.value?.key} onClick={() => choose(plan)}>{t("plan.name", { letter: plan.letter })}</button> <span class="sure">{t("plan.sure", { percent: numeral(plan.percent) })}</span><Star plan={plan} /></h3>
+    {plan.stale ? <p class="quiet">{t("stale")}</p> : <><ul class="changes">{plan.changes.map((one) => {
       const feature = features.get(one.feature);
-      return html`<li key=${one.feature} data-feature=${one.feature}><span class="feature">${feature.text}</span>
-        <span class="from">${told(feature, one.before_text, now?.[one.feature])} →</span> <${Change} feature=${feature} one=${one} plan=${plan} />
-        <button type="button" class="not-this" onClick=${() => change(lock(wish.value, one.feature))}>${t("cant")}</button></li>`;
+      return <li key={one.feature} data-feature={one.feature}><span class="feature">{feature.text}</span>
+        <span class="from">{told(feature, one.before_text, now?.[one.feature])} →</span> <Change feature={feature} one={one} plan={plan} />
+        <button type="button" class="not-this" onClick={() => change(lock(wish.value, one.feature))}>{t("cant")}</button></li>;
     })}</ul>
-    <dl>${feet().map(([name, say]) => html`<div><dt>${t(`foot.${name}`)}</dt><dd>${say(plan)}</dd></div>`)}</dl>`}
-    <${Actions} plan=${plan} receipt />
-  </li>`;
+    <dl>{feet().map(([name, say]) => <div><dt>{t(`foot.${name}`)}</dt><dd>{say(plan)}</dd></div>)}</dl></>}
+    <Actions plan={plan} receipt />
+  </li>;
 }

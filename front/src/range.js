@@ -8,7 +8,6 @@ import { answer, score, wish } from "./state.js";
 import { t } from "./texts.js";
 import { Track } from "./track.js";
 import { shown, withUnit } from "./values.js";
-import { html } from "./view.js";
 
 const said = (feature, key, value, open) => (open ? t(`${key}.open`) : t(key, { value: withUnit(feature, shown(feature, value)) }));
 
@@ -26,9 +25,9 @@ function Thumb({ feature, scale, end, value, other, onValue, disabled }) {
     event.target.value = scale.place(kept);
     onValue(kept === open ? null : kept);
   };
-  return html`<input type="range" class=${`thumb ${end}`} min="0" max=${scale.steps} step="1" value=${scale.place(current)}
-    disabled=${disabled} aria-label=${t(`range.${end}.name`, { feature: feature.text })}
-    aria-valuetext=${said(feature, `range.${end}`, current, value === null)} onInput=${move} />`;
+  return <input type="range" class={`thumb ${end}`} min="0" max={scale.steps} step="1" value={scale.place(current)}
+    disabled={disabled} aria-label={t(`range.${end}.name`, { feature: feature.text })}
+    aria-valuetext={said(feature, `range.${end}`, current, value === null)} onInput={move} />;
 }
 
 const step = (scale, value, direction) =>
@@ -36,15 +35,15 @@ const step = (scale, value, direction) =>
 
 function Sliders({ feature, scale, low, high, onRange, now, disabled, children }) {
   const near = low !== null && scale.share(low) > 0.5;
-  return html`<div class="range">
-    <div class=${near ? "sliders low-above" : "sliders"}>
-      <${Track} feature=${feature} scale=${scale} now=${now} low=${low} high=${high} pinned=${wish.value.pin[feature.name]}
-        strip=${score.value?.strips?.[feature.name]} needed=${answer.value?.needed ?? 0.5} reach=${answer.value?.reach?.[feature.name]} />
-      <${Thumb} feature=${feature} scale=${scale} end="low" value=${low} other=${high} disabled=${disabled} onValue=${(value) => onRange([value, high])} />
-      <${Thumb} feature=${feature} scale=${scale} end="high" value=${high} other=${low} disabled=${disabled} onValue=${(value) => onRange([low, value])} />
+  return <div class="range">
+    <div class={near ? "sliders low-above" : "sliders"}>
+      <Track feature={feature} scale={scale} now={now} low={low} high={high} pinned={wish.value.pin[feature.name]}
+        strip={score.value?.strips?.[feature.name]} needed={answer.value?.needed ?? 0.5} reach={answer.value?.reach?.[feature.name]} />
+      <Thumb feature={feature} scale={scale} end="low" value={low} other={high} disabled={disabled} onValue={(value) => onRange([value, high])} />
+      <Thumb feature={feature} scale={scale} end="high" value={high} other={low} disabled={disabled} onValue={(value) => onRange([low, value])} />
     </div>
-    <div class="ends">${children}</div>
-  </div>`;
+    <div class="ends">{children}</div>
+  </div>;
 }
 
 /** Between two numbers; an end at the end of the track is no limit. */
@@ -55,12 +54,12 @@ export function NumberRange({ feature, now, disabled }) {
     const ordered = from !== null && to !== null && from > to ? [to, from] : [from, to];
     change(setRange(wish.value, feature.name, ordered));
   };
-  const end = (name, value, open, set) => html`<${NumberField} class="end" value=${value ?? open} disabled=${disabled}
-    aria-label=${t(`range.${name}.name`, { feature: feature.text })} onValue=${(next) => set(next === null || next === open ? null : next)} />`;
-  return html`<${Sliders} ...${{ feature, scale, low, high, onRange, now, disabled }}>
-    ${end("low", low, scale.low, (value) => onRange([value, high]))}<span class="dash" aria-hidden="true">–</span>
-    ${end("high", high, scale.high, (value) => onRange([low, value]))}${feature.unit && html`<span class="unit">${feature.unit}</span>`}
-  </${Sliders}>`;
+  const end = (name, value, open, set) => <NumberField class="end" value={value ?? open} disabled={disabled}
+    aria-label={t(`range.${name}.name`, { feature: feature.text })} onValue={(next) => set(next === null || next === open ? null : next)} />;
+  return <Sliders {...{ feature, scale, low, high, onRange, now, disabled }}>
+    {end("low", low, scale.low, (value) => onRange([value, high]))}<span class="dash" aria-hidden="true">–</span>
+    {end("high", high, scale.high, (value) => onRange([low, value]))}{feature.unit && <span class="unit">{feature.unit}</span>}
+  </Sliders>;
 }
 
 /** Between two of some ordered words. */
@@ -77,12 +76,12 @@ export function WordRange({ feature, now, disabled }) {
   };
   const at = order.indexOf(now);
   const offered = (i) => at < 0 || (way === "up" ? i >= at : way === "down" ? i <= at : true);
-  const word = (name, value, open, set) => html`<select class="end word" disabled=${disabled} value=${order.indexOf(value ?? open)}
-      aria-label=${t(`range.${name}.name`, { feature: feature.text })} onChange=${(event) => set(order[Number(event.target.value)])}>
-    ${feature.levels.map((level, i) => (offered(i) || level.value === (value ?? open)) && html`<option value=${i} selected=${level.value === (value ?? open)}>${level.text}</option>`)}
-  </select>`;
-  return html`<${Sliders} ...${{ feature, scale, low, high, onRange, now, disabled }}>
-    ${word("low", low, way === "up" && at >= 0 ? now : order[0], (value) => onRange([value, high]))}<span class="dash" aria-hidden="true">–</span>
-    ${word("high", high, way === "down" && at >= 0 ? now : order.at(-1), (value) => onRange([low, value]))}
-  </${Sliders}>`;
+  const word = (name, value, open, set) => <select class="end word" disabled={disabled} value={order.indexOf(value ?? open)}
+      aria-label={t(`range.${name}.name`, { feature: feature.text })} onChange={(event) => set(order[Number(event.target.value)])}>
+    {feature.levels.map((level, i) => (offered(i) || level.value === (value ?? open)) && <option value={i} selected={level.value === (value ?? open)}>{level.text}</option>)}
+  </select>;
+  return <Sliders {...{ feature, scale, low, high, onRange, now, disabled }}>
+    {word("low", low, way === "up" && at >= 0 ? now : order[0], (value) => onRange([value, high]))}<span class="dash" aria-hidden="true">–</span>
+    {word("high", high, way === "down" && at >= 0 ? now : order.at(-1), (value) => onRange([low, value]))}
+  </Sliders>;
 }

@@ -3,7 +3,6 @@ import { useState } from "preact/hooks";
 import { askingOf, constraintsOf } from "./limits.js";
 import { model, wanted, wish } from "./state.js";
 import { t } from "./texts.js";
-import { html } from "./view.js";
 
 const python = (value) => {
   if (value === null) return "None";
@@ -51,8 +50,8 @@ export function Share() {
     await navigator.clipboard.writeText(text);
     setCopied(true);
   };
-  return html`<fieldset class="forms"><legend class="hidden">${t("share")}</legend>${Object.keys(FORMS).map((name) => html`<label><input type="radio" name="form" checked=${form === name} onChange=${() => (setForm(name), setCopied(false))} /> ${t(`share.${name}`)}</label>`)}</fieldset>
-    ${form === "link" && html`<p class="quiet">${t("share.private")}</p>`}
-    <textarea readonly rows="8" aria-label=${t(`share.${form}`)} value=${text}></textarea>
-    <div class="row right"><span role="status">${copied ? t("copied") : ""}</span><button type="button" class="main" onClick=${copy}>${t("copy")}</button></div>`;
+  return <><fieldset class="forms"><legend class="hidden">{t("share")}</legend>{Object.keys(FORMS).map((name) => <label><input type="radio" name="form" checked={form === name} onChange={() => (setForm(name), setCopied(false))} /> {t(`share.${name}`)}</label>)}</fieldset>
+    {form === "link" && <p class="quiet">{t("share.private")}</p>}
+    <textarea readonly rows="8" aria-label={t(`share.${form}`)} value={text}></textarea>
+    <div class="row right"><span role="status">{copied ? t("copied") : ""}</span><button type="button" class="main" onClick={copy}>{t("copy")}</button></div></>;
 }

@@ -2,7 +2,7 @@
 import { goTo, place, startOver, steps } from "./history.js";
 import { features } from "./state.js";
 import { number, t } from "./texts.js";
-import { classes, html } from "./view.js";
+import { classes } from "./view.js";
 
 /** Features in which two values of a field of the wish differ. */
 function differing(before, after) {
@@ -29,6 +29,6 @@ function said(step) {
 export function StepsSoFar() {
   const { at, top } = place.value;
   const entries = [{ text: t("step.start") }, ...steps.value.map((step) => ({ text: said(step) }))].slice(0, top + 1);
-  return html`<ol class="steps">${entries.map((one, i) => html`<li key=${i}><button type="button" class=${classes("link", i === at && "held")} aria-current=${i === at ? "step" : undefined} onClick=${() => goTo(i)}>${one.text}</button></li>`)}</ol>
-    <button type="button" class="quiet" onClick=${startOver}>${t("step.over")}</button>`;
+  return <><ol class="steps">{entries.map((one, i) => <li key={i}><button type="button" class={classes("link", i === at && "held")} aria-current={i === at ? "step" : undefined} onClick={() => goTo(i)}>{one.text}</button></li>)}</ol>
+    <button type="button" class="quiet" onClick={startOver}>{t("step.over")}</button></>;
 }

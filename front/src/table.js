@@ -1,6 +1,7 @@
 // The one table: what may change, in rows, and the plans beside it, in columns.
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { line } from "./ask.js";
+import { Name, isOpen, opens } from "./fold.js";
 import { calm } from "./history.js";
 import { isLimited } from "./limits.js";
 import { Control, Effort, Lock, Way } from "./control.js";
@@ -9,7 +10,7 @@ import { Actions, PlanCell, PlanHead, feet } from "./plans.js";
 import { answer, changed, chosen, model, person, plans, refusal, values, view, visible, VIRTUAL, wish } from "./state.js";
 import { t } from "./texts.js";
 import { shown, told } from "./values.js";
-import { classes, html } from "./view.js";
+import { classes } from "./view.js";
 
 const HEIGHT = 84;
 const SPARE = 6;
@@ -57,29 +58,29 @@ const nowText = (feature) => {
 
 export function Now({ feature }) {
   const missing = (values.value?.[feature.name] ?? null) === null;
-  return missing ? html`<i>${t("missing")}</i>` : html`<span>${nowText(feature)}${feature.unit && html` <small>${feature.unit}</small>`}</span>`;
+  return missing ? <i>{t("missing")}</i> : <span>{nowText(feature)}{feature.unit && <> <small>{feature.unit}</small></>}</span>;
 }
 
 export function Problem({ feature }) {
   const blamed = answer.value?.status === "impossible" && answer.value.shortfall?.feature === feature.name;
-  if (refusal.value?.feature === feature.name) return html`<p class="problem" role="alert">${refusal.value.text}</p>`;
+  if (refusal.value?.feature === feature.name) return <p class="problem" role="alert">{refusal.value.text}</p>;
   const closed = answer.value?.closed?.find((one) => one.feature === feature.name);
-  if (closed && !blamed) return html`<p class="problem">${closed.sentence}</p>`;
-  return blamed && html`<p class="problem">${answer.value.shortfall.reason}</p>`;
+  if (closed && !blamed) return <p class="problem">{closed.sentence}</p>;
+  return blamed && <p class="problem">{answer.value.shortfall.reason}</p>;
 }
 
 function Row({ feature, index }) {
   const held = feature.locked || wish.value.freeze.includes(feature.name);
   const touched = chosen.value?.changes.some((one) => one.feature === feature.name);
-  return html`<tr class=${classes(held && "locked", touched && "touched")} data-feature=${feature.name} aria-rowindex=${index + 2}>
-    <th scope="row"><div class="feature"><${Lock} feature=${feature} /><span class="name" title=${feature.help || feature.text}>${feature.text}</span></div>
-      ${!held && html`<div class="manner"><${Way} feature=${feature} /><${Effort} feature=${feature} /></div>`}
-      ${feature.limits.map((text) => html`<p class="quiet own">${text}</p>`)}<${Problem} feature=${feature} /></th>
-    <td class="now-value"><${Now} feature=${feature} /></td>
-    <td class="control"><${Control} feature=${feature} now=${values.value?.[feature.name] ?? null} /></td>
-    ${plans.value.map((plan) => html`<${PlanCell} key=${plan.key} feature=${feature} plan=${plan} />`)}
-    <td class="by-hand"><${Hand} feature=${feature} /></td>
-  </tr>`;
+  return <tr class={classes(held && "locked", touched && "touched", !isOpen(feature) && "folded")} data-feature={feature.name} aria-rowindex={index + 2}>
+    <th scope="row"><div class="feature"><Lock feature={feature} /><Name feature={feature} fixed={held || model.value.features.length > VIRTUAL} /></div>
+      {!held && <div class="manner"><Way feature={feature} /><Effort feature={feature} /></div>}
+      {feature.limits.map((text) => <p class="quiet own">{text}</p>)}<Problem feature={feature} /></th>
+    <td class="now-value"><Now feature={feature} /></td>
+    <td class="control" {...opens(feature)}><Control feature={feature} now={values.value?.[feature.name] ?? null} /></td>
+    {plans.value.map((plan) => <PlanCell key={plan.key} feature={feature} plan={plan} />)}
+    <td class="by-hand"><Hand feature={feature} /></td>
+  </tr>;
 }
 
 // -- the whole ---------------------------------------------------------------------------------------------------
@@ -87,13 +88,13 @@ function Row({ feature, index }) {
 export function Tools() {
   const set = (patch) => (view.value = { ...view.value, ...patch });
   const limited = model.value.features.filter((feature) => rank(feature.name) < 2).length;
-  return html`<div class="tools" role="group" aria-label=${t("tools")}>
-    <label>${t("show")} <select value=${view.value.show} onChange=${(event) => set({ show: event.target.value })}>
-      <option value="all">${t("show.all", { n: model.value.features.length })}</option><option value="limited">${t("show.limited", { n: limited })}</option><option value="changed">${t("show.changed", { n: changed.value.size })}</option></select></label>
-    <label>${t("sort")} <select value=${view.value.sort} onChange=${(event) => set({ sort: event.target.value })}>
-      ${["changed", "file", "name"].map((name) => html`<option value=${name}>${t(`sort.${name}`)}</option>`)}</select></label>
-    <label class="grow"><span class="hidden">${t("search.features")}</span><input type="search" placeholder=${t("search.features")} value=${view.value.search} onInput=${(event) => set({ search: event.target.value })} /></label>
-  </div>`;
+  return <div class="tools" role="group" aria-label={t("tools")}>
+    <label>{t("show")} <select value={view.value.show} onChange={(event) => set({ show: event.target.value })}>
+      <option value="all">{t("show.all", { n: model.value.features.length })}</option><option value="limited">{t("show.limited", { n: limited })}</option><option value="changed">{t("show.changed", { n: changed.value.size })}</option></select></label>
+    <label>{t("sort")} <select value={view.value.sort} onChange={(event) => set({ sort: event.target.value })}>
+      {["changed", "file", "name"].map((name) => <option value={name}>{t(`sort.${name}`)}</option>)}</select></label>
+    <label class="grow"><span class="hidden">{t("search.features")}</span><input type="search" placeholder={t("search.features")} value={view.value.search} onInput={(event) => set({ search: event.target.value })} /></label>
+  </div>;
 }
 
 function useWindow(count, box) {
@@ -107,9 +108,9 @@ function useWindow(count, box) {
 }
 
 /** Columns keep their widths whatever stands in them, so that nothing moves while plans change. */
-const Columns = ({ count }) => html`<colgroup><col class="c-feature" /><col class="c-now" /><col class="c-control" />${Array.from({ length: count }, () => html`<col />`)}<col class="c-hand" /></colgroup>`;
+const Columns = ({ count }) => <colgroup><col class="c-feature" /><col class="c-now" /><col class="c-control" />{Array.from({ length: count }, () => <col />)}<col class="c-hand" /></colgroup>;
 
-const Space = ({ rows }) => rows > 0 && html`<tr class="space" aria-hidden="true"><td style=${{ height: `${rows * HEIGHT}px` }}></td></tr>`;
+const Space = ({ rows }) => rows > 0 && <tr class="space" aria-hidden="true"><td style={{ height: `${rows * HEIGHT}px` }}></td></tr>;
 
 export function Table() {
   const box = useRef(null);
@@ -121,20 +122,20 @@ export function Table() {
     visible.value = names;
   }, [names?.join("\n")]);
   const gone = line.value.state === "gone";
-  const foot = (name) => html`<th scope="row" colspan="3">${t(`foot.${name}`)}</th>`;
-  return html`<section class=${classes("board", gone && "gone")} aria-label=${t("board")}><${Tools} />
-    <div class="scroll grid" ref=${box} onScroll=${onScroll} tabindex="0" role="region" aria-label=${t("board.table")}>
-    <table class=${classes("plans", virtual && "virtual")} data-seq=${answer.value?.seq} aria-rowcount=${rows.length + 1} style=${{ minWidth: `${42 + 8.5 * plans.value.length}rem` }}>
-      <caption class="hidden">${t("board.caption")}</caption><${Columns} count=${plans.value.length} />
-      <thead><tr><th scope="col">${t("col.feature")}</th><th scope="col" class="now-value">${t("col.now")}</th><th scope="col" class="control">${t("col.become")}</th>
-        ${plans.value.map((plan) => html`<${PlanHead} key=${plan.key} plan=${plan} />`)}
-        <th scope="col" class="by-hand"><span class="plan-name">${t("col.hand")}</span><span class="sure">${t("plan.sure", { percent: handPercent() })}</span><span class="quiet">${t("plan.changes", { n: handCount() })}</span></th></tr></thead>
-      <tbody ref=${body}><${Space} rows=${first} />
-        ${rows.slice(first, last).map((feature, i) => html`<${Row} key=${feature.name} feature=${feature} index=${first + i} />`)}
-        <${Space} rows=${rows.length - last} />
-        ${!rows.length && html`<tr><td colspan=${plans.value.length + 4} class="quiet">${t("search.none", { search: view.value.search })}</td></tr>`}</tbody>
-      <tfoot>${feet().map(([name, say]) => html`<tr key=${name}>${foot(name)}${plans.value.map((plan) => html`<td key=${plan.key} class=${classes("plan", plan.key === chosen.value?.key && "chosen", plan.stale && "stale")}>${plan.stale ? "…" : say(plan)}</td>`)}
-          <td class="by-hand">–</td></tr>`)}
-        <tr class="acts">${foot("actions")}${plans.value.map((plan) => html`<td key=${plan.key} class=${classes("plan", plan.key === chosen.value?.key && "chosen")}><${Actions} plan=${plan} /></td>`)}<td class="by-hand"><${HandActions} /></td></tr></tfoot>
-    </table></div></section>`;
+  const foot = (name) => <th scope="row" colspan="3">{t(`foot.${name}`)}</th>;
+  return <section class={classes("board", gone && "gone")} aria-label={t("board")}><Tools />
+    <div class="scroll grid" ref={box} onScroll={onScroll} tabindex="0" role="region" aria-label={t("board.table")}>
+    <table class={classes("plans", virtual && "virtual")} data-seq={answer.value?.seq} aria-rowcount={rows.length + 1} style={{ minWidth: `${42 + 8.5 * plans.value.length}rem` }}>
+      <caption class="hidden">{t("board.caption")}</caption><Columns count={plans.value.length} />
+      <thead><tr><th scope="col">{t("col.feature")}</th><th scope="col" class="now-value">{t("col.now")}</th><th scope="col" class="control">{t("col.become")}</th>
+        {plans.value.map((plan) => <PlanHead key={plan.key} plan={plan} />)}
+        <th scope="col" class="by-hand"><span class="plan-name">{t("col.hand")}</span><span class="sure">{t("plan.sure", { percent: handPercent() })}</span><span class="quiet">{t("plan.changes", { n: handCount() })}</span></th></tr></thead>
+      <tbody ref={body}><Space rows={first} />
+        {rows.slice(first, last).map((feature, i) => <Row key={feature.name} feature={feature} index={first + i} />)}
+        <Space rows={rows.length - last} />
+        {!rows.length && <tr><td colspan={plans.value.length + 4} class="quiet">{t("search.none", { search: view.value.search })}</td></tr>}</tbody>
+      <tfoot>{feet().map(([name, say]) => <tr key={name}>{foot(name)}{plans.value.map((plan) => <td key={plan.key} class={classes("plan", plan.key === chosen.value?.key && "chosen", plan.stale && "stale")}>{plan.stale ? "…" : say(plan)}</td>)}
+          <td class="by-hand">–</td></tr>)}
+        <tr class="acts">{foot("actions")}{plans.value.map((plan) => <td key={plan.key} class={classes("plan", plan.key === chosen.value?.key && "chosen")}><Actions plan={plan} /></td>)}<td class="by-hand"><HandActions /></td></tr></tfoot>
+    </table></div></section>;
 }

@@ -1,28 +1,39 @@
-// The page's own words, one file per language, and numbers as that language writes them.
+// The page's own words, and numbers as its language writes them. English comes with the page, others when spoken.
 import { computed, signal } from "@preact/signals";
-import de from "../texts/de.json";
 import en from "../texts/en.json";
 
-const FILES = { en, de };
+const files = { en };
 export const LANGUAGES = { en: "English", de: "Deutsch" };
 const PSEUDO = "zz"; // generated from English, to find what is not translated
 const LETTERS = "aáeéiíoóuúnñcçyýAÁEÉIÍOÓUÚNÑCÇYÝ";
 
-const known = (name) => (name === PSEUDO || name in FILES ? name : null);
-function chosen() {
+const known = (name) => (name === PSEUDO || name in LANGUAGES ? name : null);
+
+/** The language that the link asks for, or that was chosen before, or that the browser speaks. */
+export function preferred() {
   const asked = known(new URLSearchParams(location.search).get("lang"));
   if (asked) return asked;
   const kept = known(localStorage.getItem("dicoflex.language"));
   return kept ?? navigator.languages.map((name) => known(name.slice(0, 2))).find(Boolean) ?? "en";
 }
 
-export const language = signal(chosen());
+export const language = signal("en");
 /** What one row is called: the operator's word, "person" by default. */
 export const noun = signal("person");
 
-export function speak(name) {
-  language.value = name;
-  localStorage.setItem("dicoflex.language", name);
+/** Learn the English words of what opens later. */
+export const learn = (words) => Object.assign(en, words);
+
+/** Speak another language, once its words are there; without them nothing changes. */
+export async function speak(name) {
+  if (name !== PSEUDO && !files[name]) files[name] = await fetch(`${name}.json`).then((answer) => answer.json(), () => undefined);
+  if (name === PSEUDO || files[name]) language.value = name;
+}
+
+/** Speak it from now on. */
+export async function choose(name) {
+  await speak(name);
+  localStorage.setItem("dicoflex.language", language.value);
 }
 
 const locale = computed(() => (language.value === PSEUDO ? "de" : language.value));
@@ -31,7 +42,7 @@ const pseudo = (text) =>
   `⟦${text.replace(/\{\w+\}|[a-z]/gi, (found) => (found.length > 1 ? found : LETTERS[LETTERS.indexOf(found) + 1 || -1] ?? found))}⟧`;
 
 function template(key, n) {
-  const text = (language.value === PSEUDO ? en : FILES[language.value])[key] ?? en[key] ?? key;
+  const text = (language.value === PSEUDO ? en : files[language.value])[key] ?? en[key] ?? key;
   const forms = text.split("|");
   const form = forms.length > 1 && counting.value.select(Number(n)) !== "one" ? forms[1] : forms[0];
   return language.value === PSEUDO ? pseudo(form) : form;

@@ -1,5 +1,4 @@
 // What lies behind a control: everyone in the data, the decision along it, where plans landed, and the value now.
-import { html } from "./view.js";
 import { t } from "./texts.js";
 
 const WIDTH = 200;
@@ -35,14 +34,14 @@ export function Track({ feature, scale, now, low, high, strip, needed, reach, pi
   const x = (value) => scale.share(value) * WIDTH;
   const [from, to] = [low === null ? 0 : x(low), high === null ? WIDTH : x(high)];
   const landed = (reach?.values ?? []).filter((value) => value !== null);
-  return html`<svg class="track" viewBox=${`0 0 ${WIDTH} 36`} preserveAspectRatio="none" aria-hidden="true">
-    <title>${t("track.title")}</title>
-    <path class="bars" d=${histogram(feature, scale)} />
-    ${landed.length > 0 && html`<rect class="reach" x=${x(reach.low ?? Math.min(...landed))} y="0" width=${Math.max(1.5, x(reach.high ?? Math.max(...landed)) - x(reach.low ?? Math.min(...landed)))} height=${TALL} />`}
-    <g transform="translate(0 30)"><rect class="strip" width=${WIDTH} height="4" />${strip && html`<path class="yes" d=${accepted(strip, scale, needed)} />`}</g>
-    <rect class="line" x="0" y="24" width=${WIDTH} height="3" /><rect class="allowed" x=${from} y="24" width=${Math.max(0, to - from)} height="3" />
-    <path class="landed" transform="translate(0 16)" d=${ticks(landed, scale)} />
-    ${now !== null && now !== undefined && html`<path class="now" d=${`M${x(now)} 0v24`} />`}
-    ${pinned !== undefined && pinned !== null && html`<path class="pinned" d=${`M${x(pinned)} 0v24`} />`}
-  </svg>`;
+  return <svg class="track" viewBox={`0 0 ${WIDTH} 36`} preserveAspectRatio="none" aria-hidden="true">
+    <title>{t("track.title")}</title>
+    <path class="bars" d={histogram(feature, scale)} />
+    {landed.length > 0 && <rect class="reach" x={x(reach.low ?? Math.min(...landed))} y="0" width={Math.max(1.5, x(reach.high ?? Math.max(...landed)) - x(reach.low ?? Math.min(...landed)))} height={TALL} />}
+    <g transform="translate(0 30)"><rect class="strip" width={WIDTH} height="4" />{strip && <path class="yes" d={accepted(strip, scale, needed)} />}</g>
+    <rect class="line" x="0" y="24" width={WIDTH} height="3" /><rect class="allowed" x={from} y="24" width={Math.max(0, to - from)} height="3" />
+    <path class="landed" transform="translate(0 16)" d={ticks(landed, scale)} />
+    {now !== null && now !== undefined && <path class="now" d={`M${x(now)} 0v24`} />}
+    {pinned !== undefined && pinned !== null && <path class="pinned" d={`M${x(pinned)} 0v24`} />}
+  </svg>;
 }

@@ -1,3 +1,3 @@
-// Elements: tagged templates instead of a compiled syntax.
-export { html } from "htm/preact";
+// What every part of the page is made with; the bundler puts `h` and `Fragment` where the markup needs them.
+export { Fragment, h } from "preact";
 export const classes = (...names) => names.filter(Boolean).join(" ");

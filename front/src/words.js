@@ -12,7 +12,7 @@ function step(one, key) {
   return t(`verb.${one.verb}${key}`, { feature: nameOf(one.feature), before: side(one.before), after: side(one.after) });
 }
 
-const capital = (text) => text.replace(/^./u, (first) => first.toLocaleUpperCase());
+export const capital = (text) => text.replace(/^./u, (first) => first.toLocaleUpperCase());
 
 /** What a plan changes, joined: "raise hours from 40 to 45 and change job from a to b". */
 export const doing = (plan) => list(plan.sentence.map((one) => step(one, "")));

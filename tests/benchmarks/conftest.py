@@ -13,19 +13,21 @@ import pytest
 
 from benchmarks import cells, command
 from benchmarks.cells import Result
-from benchmarks.experiments import explorer, fuzz, scale, serving, speed
+from benchmarks.experiments import explorer, fuzz, leak, scale, serving, speed
 from benchmarks.experiments.explorer.browsing import chromium
 from benchmarks.experiments.speed.ground import Amount
 from benchmarks.registry import EXPERIMENTS
-from dicoflex.learning import stand_in
+from dicoflex.learning import certifying, stand_in
 
 # Without a browser, what needs none is measured; its absence is told by the browser tests.
 BROWSED = [(name, part) for name, part in explorer.measuring.PARTS.items() if name == "size" or chromium()]
-# Less than a quick run: stand-ins learn less, speed asks the models of the others, nothing needs a fresh process, and
-# pictures are small.
+# Less than a quick run: stand-ins learn less, certificates and the audit ask about fewer rows, speed asks the models of
+# the others, nothing needs a fresh process, and pictures are small.
 LESS: list[tuple[Any, str, Any]] = [
     (stand_in, "STEPS", 120),
     (stand_in, "ROUNDS", 10),
+    (certifying, "ROWS", 60),
+    (leak, "QUICK_QUERIES", 20),
     (speed.measuring, "QUICK", cells.QUICK),
     (speed.measuring, "LITTLE", Amount(repeats=1, anchors=20, calls=5, dice_queries=1, many=50)),
     (speed.ground, "QUICK_MIXED", {}),

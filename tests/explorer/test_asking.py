@@ -218,6 +218,19 @@ def test_what_contradicts_itself_is_told_before_drawing(loans: Explorer, asked: 
     ]
 
 
+def test_sentences_say_what_the_page_calls_features(awkward: Explorer) -> None:
+    person = awkward.answer("people", {"order": "near"})["offered"][0]
+    values = awkward.answer("person", {"person": person})["values"]
+    values["the age"] = int(awkward.model.schema["the age"].maximum)
+    limits = {"increase": ["the age"], "frozen": [name for name in awkward.names.keys if name != "the age"]}
+    found = awkward.answer("ask", {"values": values, "target": "yes", "constraints": limits})
+    assert "Age may only increase" in found["shortfall"]["reason"]
+    assert found["closed"][0]["feature"] == "the age"
+    assert found["closed"][0]["sentence"].startswith("Age may only increase")
+    assert awkward.names.labelled("the age, and 7 of <script>job</script>") == "Age, and 7 of <script>job</script>"
+    assert awkward.names.labelled("the ages") == "the ages"
+
+
 def test_nothing_left_to_change_is_impossible(explorer: Explorer, refused: list[str], asked: Ask) -> None:
     found = asked(explorer, refused[0], constraints={"frozen": explorer.names.keys})
     assert found["status"] == "impossible"

@@ -51,8 +51,10 @@ def _first(found: dict[str, Any]) -> Iterator[str]:
 def _size(found: dict[str, Any]) -> Iterator[str]:
     yield "\n## What is loaded\n"
     rows = [[name, f"{whole:,}", f"{small:,}"] for name, (whole, small) in found["files"].items()]
-    totals = [sum(pair[i] for pair in found["files"].values()) for i in (0, 1)]
-    yield table(["file", "bytes", "gzip"], [*rows, ["together", *(f"{total:,}" for total in totals)]])
+    at_once = [pair for name, pair in found["files"].items() if name.startswith(("explorer.", "index."))]
+    totals = [f"{sum(pair[i] for pair in at_once):,}" for i in (0, 1)]
+    yield table(["file", "bytes", "gzip"], [*rows, ["before the first plans", *totals]])
+    yield "\n`later.js` follows when the plans are there; another language's words come where it is spoken.\n"
 
 
 SECTIONS = {"drag": _drag, "first": _first, "size": _size}

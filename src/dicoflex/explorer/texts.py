@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["FeatureTexts", "Names", "Texts"]
 
 import os
+import re
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -93,6 +94,21 @@ class Names:
         """What each feature is called: its label, or its name with blanks for underscores."""
         named_so = [self.own(j).text or printable(key).replace("_", " ") for j, key in enumerate(self.keys)]
         return named_so if len(set(named_so)) == len(named_so) else list(self.keys)
+
+    def labelled(self, sentence: str) -> str:
+        """A sentence of the engine's, with what the page calls features instead of their names."""
+        return self._pattern.sub(lambda found: self._by_name[found[0]], sentence)
+
+    @cached_property
+    def _by_name(self) -> dict[str, str]:
+        # A number in a sentence is a value far more often than a name.
+        pairs = zip(map(str, self.schema.names), self.labels, strict=True)
+        return {name: label for name, label in pairs if not name.isdigit()}
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        longest_first = sorted(self._by_name, key=len, reverse=True)
+        return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, longest_first)) or '$.'})(?!\w)")
 
     def own(self, j: int) -> FeatureTexts:
         """What the texts say of feature j."""

@@ -40,8 +40,11 @@ STATIC = Path(sys.modules[Explorer.__module__].__file__ or "").parent / "static"
 PAGES = {
     "index.html": "text/html; charset=utf-8",
     "explorer.js": "text/javascript; charset=utf-8",
+    "later.js": "text/javascript; charset=utf-8",
+    "de.json": "application/json",
     "explorer.css": "text/css; charset=utf-8",
     "explorer.svg": "image/svg+xml",
+    "licences.txt": "text/plain; charset=utf-8",
 }
 MOST_BODY = 1_000_000
 SETTLED = ("settle", "loosen", "receipt")

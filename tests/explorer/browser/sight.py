@@ -107,6 +107,13 @@ class Sight:
     def row(self, feature: str) -> Locator:
         return self.page.locator(f'[data-feature="{feature}"]')
 
+    def unfold(self, feature: str) -> Locator:
+        """The row of a feature, with all of its controls in sight."""
+        row = self.row(feature)
+        if row.evaluate("(row) => row.classList.contains('folded')"):
+            row.locator("button.name").click()
+        return row
+
     def lock(self, feature: str) -> Locator:
         return self.row(feature).locator("button.lock")
 

@@ -47,19 +47,19 @@ def test_missing_is_shown_kept_allowed_and_forbidden(look: Callable[..., Sight])
     person = someone(seen, lambda values: values["income in €"] is None)
     seen.open(f"#v=1&person={person}&most=any&seed=0")
     seen.settle()
-    row = seen.row("income in €")
+    row = seen.unfold("income in €")
     assert row.locator("td.now-value i").inner_text() == "missing"
     box = row.get_by_label("may become missing")
     assert box.is_checked()
     other = someone(seen, lambda values: None not in values.values())
     seen.open(f"#v=1&person={other}&most=any&seed=0")
     seen.settle()
-    box = seen.row("income in €").get_by_label("may become missing")
+    box = seen.unfold("income in €").get_by_label("may become missing")
     box.uncheck()
     seen.settle()
     assert seen.asked()[-1]["constraints"]["forbidden"] == {"income in €": [None]}
     assert all(plan.changes.get("income in €") != "missing" for plan in seen.plans())
-    job = seen.row("job 'now'")
+    job = seen.unfold("job 'now'")
     assert job.get_by_label("job 'now' may become missing").is_checked()
     job.get_by_label("job 'now' may become missing").uncheck()
     seen.settle()
@@ -72,7 +72,7 @@ def test_ordered_words_go_one_way(look: Callable[..., Sight]) -> None:
     person = someone(seen, lambda values: values["grade"] == "school")
     seen.open(f"#v=1&person={person}&most=any&seed=0")
     seen.settle()
-    row = seen.row("grade")
+    row = seen.unfold("grade")
     way = row.get_by_label("Direction of grade")
     assert way.locator("option").all_inner_texts() == ["any direction", "only towards “doctor”", "only towards “none”"]
     way.select_option("up")
@@ -91,7 +91,7 @@ def test_numbers_read_as_in_reports(look: Callable[..., Sight]) -> None:
     values = [rng.choice([1, -1]) * 10 ** rng.uniform(-5, 9) for _ in range(190)] + [0, 0.5, 1000.5, 2.5, 12345.678]
     seen = look()
     script = """async (values) => {
-      const { shown } = await import("./explorer.js");
+      const { shown } = await import("./later.js");
       return values.map((value) => shown({ kind: "number" }, value));
     }"""
     told = seen.page.evaluate(script, values)
@@ -133,6 +133,7 @@ def test_hostile_text_is_text(look: Callable[..., Sight]) -> None:
     assert printable(HOSTILE) in seen.page.locator("tr .name").all_inner_texts()
     row = seen.page.locator("tr", has=seen.page.locator(".name", has_text="onerror"))
     assert {level[:40] for level in HOSTILE_LEVELS} <= {text[:40] for text in row.locator(".tick").all_inner_texts()}
+    row.locator("button.name").click()
     seen.page.get_by_label(HOSTILE_LEVELS[0]).first.uncheck()
     seen.settle()
     for width in (1280, 360):

@@ -21,7 +21,7 @@ def test_a_plan_by_hand_has_the_plan_s_percentage(sight: Callable[..., Sight]) -
         .inner_text()
         .endswith(f"{len(plan.changes)} change" + ("s" if len(plan.changes) > 1 else ""))
     )
-    seen.row("duration_in_month").locator("input.end").nth(1).fill("30")
+    seen.unfold("duration_in_month").locator("input.end").nth(1).fill("30")
     seen.page.keyboard.press("Enter")
     hand = seen.row("duration_in_month").locator(".hand-value")
     hand.fill("45")
@@ -76,6 +76,9 @@ def test_not_this_is_in_no_plan_and_undo_brings_it_back(sight: Callable[..., Sig
     others = {key for key, changes in before.items() if changes.get(feature) != value}
     assert not others or len(others & set(after)) >= len(others) // 2
     assert seen.asked()[-1]["refused"][0]["feature"] == feature
+    seen.page.locator(".handle").first.click()  # it is a limit like others, and says what it costs
+    limit = f"{seen.row(feature).locator('.name').inner_text()}: not {value}"
+    seen.page.locator(".drawer th", has_text=limit).wait_for()
     seen.page.get_by_role("button", name="Undo").click()
     seen.settle()
     assert {plan.key for plan in seen.plans()} == set(before)

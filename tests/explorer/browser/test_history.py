@@ -24,8 +24,8 @@ def do_something(seen: Sight, rng: np.random.Generator) -> None:
         lambda: page.get_by_role("button", name="Fewer plans").click(),
         lambda: seen.lock("job").click(),
         lambda: seen.lock("telephone").click(),
-        lambda: seen.row("duration_in_month").get_by_label("Direction of").select_option("down"),
-        lambda: seen.row("credit_amount").get_by_label("How hard").select_option("hard"),
+        lambda: seen.unfold("duration_in_month").get_by_label("Direction of").select_option("down"),
+        lambda: seen.unfold("credit_amount").get_by_label("How hard").select_option("hard"),
         lambda: page.get_by_role("button", name="Show me others").click(),
     ]
     before = seen.hash

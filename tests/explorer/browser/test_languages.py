@@ -9,7 +9,12 @@ from pathlib import Path
 
 from explorer.browser.sight import REFUSED, Sight
 
-ENGLISH = json.loads((Path(__file__).resolve().parents[3] / "front" / "texts" / "en.json").read_text(encoding="utf-8"))
+TEXTS = Path(__file__).resolve().parents[3] / "front" / "texts"
+ENGLISH = {
+    key: text
+    for name in ("en.json", "en-later.json")
+    for key, text in json.loads((TEXTS / name).read_text(encoding="utf-8")).items()
+}
 LINK = f"#v=1&person={REFUSED}&most=3&range.credit_amount=500..6000&freeze=purpose&seed=0"
 OWN = """() => {
   const texts = [];

@@ -69,7 +69,7 @@ def test_a_contradiction_is_told_at_its_feature(sight: Callable[..., Sight]) -> 
     seen.open(f"#v=1&person={person}&most=any&seed=0")
     seen.page.reload()
     seen.settle()
-    seen.row(feature).get_by_label("Direction of").select_option("up")
+    seen.unfold(feature).get_by_label("Direction of").select_option("up")
     seen.settle()
     told = seen.row(feature).locator(".problem")
     assert told.count() == 1

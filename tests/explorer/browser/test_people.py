@@ -95,3 +95,28 @@ def test_an_officer_s_path(sight: Callable[..., Sight]) -> None:
     seen.page.locator("h1").click()
     seen.page.keyboard.press("Control+z")
     seen.page.wait_for_function("() => !location.hash.includes('not.')")
+
+
+def test_who_types_quickly_finds_whom_they_named(sight: Callable[..., Sight]) -> None:
+    """Enter may come before the list does."""
+    seen = sight()
+    seen.page.wait_for_function("document.activeElement.id === 'picker'")
+    seen.page.keyboard.type(REFUSED)
+    seen.page.keyboard.press("Enter")
+    seen.settle()
+    assert f"person={REFUSED}" in seen.hash
+    assert seen.plans()
+
+
+def test_who_has_the_result_is_shown_others(sight: Callable[..., Sight]) -> None:
+    seen = sight()
+    listed = seen.post("people", {"search": "", "offset": 0, "most": 60, "order": "file"})["people"]
+    happy = next(one["id"] for one in listed if one["result"] == 0)
+    seen.open(f"#v=1&person={happy}&most=3&seed=0")
+    seen.page.reload()
+    offers = seen.page.locator(".offers .offer")
+    offers.nth(2).wait_for()
+    assert "refused" in offers.first.inner_text()
+    offers.first.click()
+    seen.settle()
+    assert seen.plans()
