@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["JoinedOrigin", "best_of", "joined"]
+__all__ = ["best_of", "joined"]
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["ScoreBox", "is_score", "read_scores"]
+__all__ = ["Predict", "ScoreBox", "is_score", "read_scores"]
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["exported", "fit_net", "learn", "learn_perceptron", "learn_trees", "round_splits"]
+__all__ = ["MOST_ROWS", "exported", "fit_net", "learn", "learn_perceptron", "learn_trees", "round_splits"]
 
 from collections.abc import Callable
 from dataclasses import replace
