@@ -32,7 +32,7 @@ Floats = NDArray[np.float64]
 MOST_KEPT = 64
 LEAST_ROWS = 10
 ROOM = 0.97
-LEAST_SURE = 0.7
+LEAST_SURE = 0.75
 
 
 def score_of(model: Model, values: Values) -> Floats:

@@ -27,7 +27,7 @@ Judge = Callable[[Values], Floats]
 """Encoded rows to the ranks of their scores."""
 INTERVALS = 12
 ROWS = 8
-HELD = 0.975
+HELD = 0.985
 FAR_OUT = 0.08
 """How much surer the stand-in must be where a changed number lies far out."""
 
@@ -55,7 +55,7 @@ def certified_scores(
     asked = _answers(model, values[first], ranks[first], rng)
     if asked is None:
         return model
-    spread = _spread(model, asked, judge(asked.found.values))
+    spread = _spread(model, asked, judge(asked.found.values), len(first))
     if min_count > 1:
         spread = float(f"{spread:.2g}")
     certificate = replace(Certificate.none(1), margin=np.array([[LEAST, FAR_OUT]]), judge=name)
@@ -66,12 +66,15 @@ def certified_scores(
     return replace(model, certificate=replace(certificate, counts=_counts(asked, judge(asked.found.values))))
 
 
-def _spread(model: Model, asked: _Asked, truth: Floats) -> float:
-    """The spread under which as many answers as should are inside, by how far the stand-in errs towards the outside."""
+def _spread(model: Model, asked: _Asked, truth: Floats, n_rows: int) -> float:
+    """The spread under which as many answers as should are inside, by how far the stand-in errs towards the outside.
+
+    Few rows tell it badly, and it is taken the wider for that.
+    """
     said = model.stand_in.scores(asked.found.values, each=BLOCK)  # type: ignore[attr-defined]
     error = np.where(said - asked.low <= asked.high - said, said - truth, truth - said)
     sure = float(model.confidence.default[0]) + LEAST
-    needed = float(np.quantile(error, HELD) / np.log(sure / (1 - sure)))
+    needed = float(np.quantile(error, HELD) / np.log(sure / (1 - sure))) * (1 + n_rows**-0.5)
     return max(_score(model).spread, needed)
 
 
