@@ -170,7 +170,7 @@ def test_the_same_search_however_rows_are_batched(fitted: DiCoFlex, person: pd.D
 
 
 def test_what_is_merely_unusual_is_a_way_still(coherent: DiCoFlex, person: pd.DataFrame) -> None:
-    """The one row that will do is rarer than asked for: it is not answered with, and that there is no way is not said."""
+    """The one row that will do is rarer than asked for: it is no answer, and that there is no way is not said."""
     wish = Constraints(frozen=["debts", "rate"], forbidden={"home": ["own"]})
     asked = {"target": "yes", "constraints": wish, "check": says, "n": 3, "random_state": 0}
     cfs = coherent.explain(person, plausible=0.99, **asked)

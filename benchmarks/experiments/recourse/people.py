@@ -1,11 +1,14 @@
-"""The people of an audit of recourse, what each may do, as constraints and as a plain list of rows, and their judges."""
+"""The people of an audit, their judges, and what each person may do: as constraints, and as a plain list of rows."""
 
 from __future__ import annotations
 
-__all__ = ["ACTIONS", "AGE", "FLAGS", "FOLDS", "GOOD", "JUDGES", "RESIDENCE", "Fold", "folds", "reachable"]
+__all__ = [
+    "ACTIONS", "AGE", "EMPLOYED", "FLAGS", "FOLDS", "GOOD", "JUDGES", "LAST_YEAR", "MOST_YEARS", "RESIDENCE", "TABLE",
+    "Fold", "folds", "is_there", "reachable",
+]  # fmt: skip
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import product
 from typing import Any
@@ -79,6 +82,10 @@ class Fold:
         """Who has a way."""
         return np.array([bool((rows["said"] == GOOD).any()) for rows in self.ways])
 
+    def first(self, n: int) -> Fold:
+        """The fold with so many of its people at most."""
+        return replace(self, people=self.people.head(n), truly=self.truly[:n])
+
     @property
     def frozen(self) -> list[str]:
         """What stays as it is."""
@@ -114,6 +121,11 @@ def folds(judge: str, seed: int, n: int = FOLDS) -> list[Fold]:
     return [_fold(k, X, y, train, test, JUDGES[judge](seed)) for k, (train, test) in enumerate(parts) if k < n]
 
 
+def is_there() -> bool:
+    """Whether the table is in the folder of tables."""
+    return find(TABLE, FILE) is not None
+
+
 def _table() -> pd.DataFrame:
     path = find(TABLE, FILE)
     if path is None:
@@ -130,9 +142,7 @@ def _fold(number: int, X: pd.DataFrame, y: pd.Series, train: Any, test: Any, jud
         kinds=dict.fromkeys(flags, "boolean"),
         limits={AGE: (float(X[AGE].min()), OLDEST), RESIDENCE: (float(X[RESIDENCE].min()), LAST_YEAR)},
     )
-    data = Dataset(
-        TABLE, X.iloc[train], y.iloc[train], X.iloc[test], y.iloc[test], schema, label=LABEL, positive=GOOD
-    )
+    data = Dataset(TABLE, X.iloc[train], y.iloc[train], X.iloc[test], y.iloc[test], schema, label=LABEL, positive=GOOD)
     refused = np.asarray(judge.predict(data.X_test)) == BAD
     people = data.X_test[refused].reset_index(drop=True)
     return Fold(number, data, judge, people, np.asarray(data.y_test[refused] == BAD))

@@ -113,7 +113,8 @@ def _looked_for(
     said = model.stand_in.probabilities(rows)[np.arange(len(rows)), query.context.target[owners]]
     density = model.generator.log_prob(query.told.take(owners), rows)
     good = np.full(len(rows), Verdict.GOOD, dtype=np.int8)
-    return Draws.join([draws, Draws(rows, owners, row_keys(rows, 0), density, said, good)]).without_repeats(), searches
+    found = Draws(rows, owners, row_keys(rows, 0), density, said, good)
+    return Draws.join([draws, found]).without_repeats(), searches
 
 
 def sample(model: Model, rows: pd.DataFrame, request: Request, *, filtered: bool = True) -> pd.DataFrame:
@@ -199,7 +200,8 @@ def chosen_draws(model: Model, query: Query, draws: Draws) -> Ints:
         own, candidates = query.context.query[i], draws.values[mine]
         effort = query.cost(candidates, own)
         # What follows from other changes is no effort of its own.
-        best = select(ranges, own, np.where(follows, own, candidates), draws.log_density[mine], query.request.n, effort=effort)
+        candidates = np.where(follows, own, candidates)
+        best = select(ranges, own, candidates, draws.log_density[mine], query.request.n, effort=effort)
         chosen.append(mine[best])
     return np.concatenate(chosen)
 
