@@ -34,13 +34,17 @@ LITTLE = {name: value for name, value in QUICK_MIXED.items() if name != "max_sec
 
 @dataclass(frozen=True)
 class Told:
-    """What a method told the people of a fold: answers, whose each is, a verdict each, how many rows it looked at."""
+    """What a method told the people of a fold: answers, whose each is, a verdict each, how many rows it looked at.
+
+    done: for whom there was time.
+    """
 
     frame: pd.DataFrame
     owner: NDArray[np.int64]
     verdict: list[str]
     looked_at: dict[int, int]
     seconds: float
+    done: NDArray[np.bool_]
 
 
 def measure(cell: Cell, models: Path) -> dict[str, Any]:
@@ -50,10 +54,12 @@ def measure(cell: Cell, models: Path) -> dict[str, Any]:
     parts = parts if most is None else [fold.first(-(-most // len(parts))) for fold in parts]
     told = [_told(cell, fold, models) for fold in parts]
     lines = pd.concat([_lines(fold, one) for fold, one in zip(parts, told, strict=True)], ignore_index=True)
+    lines = lines[lines["done"]]
     return {
         "folds": len(parts),
         "answers": sum(len(one.frame) for one in told),
-        "seconds": sum(one.seconds for one in told) / len(lines),
+        "seconds": sum(one.seconds for one in told) / max(len(lines), 1),
+        "out_of_time": not all(one.done.all() for one in told),
         "accuracy": float(np.mean([_accuracy(fold) for fold in parts])),
         "groups": {TRULY: _counted(lines[lines["truly"]]), ALL: _counted(lines)},
     }
@@ -83,15 +89,18 @@ def _explained(cell: Cell, fold: Fold, models: Path) -> Told:
     found = model.explain(fold.people, **asked)
     seconds = time.perf_counter() - started
     looked_at = {i: one.looked_at for i, one in found.searches.items()}
-    return Told(found.frame, found.positions, list(found.verdict), looked_at, seconds)
+    return Told(
+        found.frame, found.positions, list(found.verdict), looked_at, seconds, np.ones(len(fold.people), dtype=bool)
+    )
 
 
 def _by_dice(cell: Cell, fold: Fold) -> Told:
     problem = replace(fold.task.problem, immutable=(*fold.frozen, AGE))
     method = RANGED[cell.method]().fit(problem, seed=cell.seed)
-    found = method.answer(fold.people, GOOD, n=1)
+    budget = cell.size.answering
+    found = method.answer(fold.people, GOOD, n=1, seconds=None if budget is None else budget / cell.setting("folds"))
     owner = found.frame.index.get_level_values("row").to_numpy()
-    return Told(found.frame, owner, [""] * len(fold.people), {}, found.seconds)
+    return Told(found.frame, owner, [""] * len(fold.people), {}, found.seconds, found.done)
 
 
 # -- judging ----------------------------------------------------------------------------------------------------------
@@ -100,7 +109,7 @@ def _by_dice(cell: Cell, fold: Fold) -> Told:
 def _lines(fold: Fold, told: Told) -> pd.DataFrame:
     """A line per person: what is true, and what was told."""
     rows = [_line(fold, told, i) for i in range(len(fold.people))]
-    return pd.DataFrame(rows).assign(truly=fold.truly, has_way=fold.has_way, verdict=told.verdict)
+    return pd.DataFrame(rows).assign(truly=fold.truly, has_way=fold.has_way, verdict=told.verdict, done=told.done)
 
 
 def _line(fold: Fold, told: Told, i: int) -> dict[str, Any]:

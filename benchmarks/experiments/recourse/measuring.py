@@ -22,7 +22,8 @@ PARTS = {
     LINKED: linked.measure,
 }
 METHODS = audit.METHODS
-FULL = Size(queries=200, learning=None, answering=None)
+# DiCE gets so many seconds for the people of all folds together.
+FULL = Size(queries=200, learning=None, answering=150.0)
 PEOPLE_OF_DICE = 50
 DRAWS = 100_000
 # Of a quick run: people of the audit, of DiCE, and draws under linked rules.
@@ -30,7 +31,7 @@ QUICK_PEOPLE, QUICK_DICE, QUICK_DRAWS = 6, 2, 400
 
 
 def cells(options: Options) -> list[Cell]:
-    """The audit judge by judge and method by method, then Adult, then draws under linked rules."""
+    """The audit judge by judge, then Adult, then draws under linked rules; DiCE last, as it takes longest."""
     methods = options.pick_methods(METHODS, quick=(*audit.ASKED, *list(RANGED)[:1]))
     judges = list(JUDGES)[:1] if options.quick else list(JUDGES)
     seeds, size = options.pick_seeds(), options.size(FULL, QUICK)
@@ -39,7 +40,8 @@ def cells(options: Options) -> list[Cell]:
     if options.tables is not None and TABLE not in options.tables:
         audits = []
     others = [] if options.methods else [cell for seed in seeds for cell in _others(options, seed, size)]
-    return [*audits, *others]
+    ours = [cell for cell in audits if cell.method not in RANGED]
+    return [*ours, *others, *(cell for cell in audits if cell.method in RANGED)]
 
 
 def _audit(options: Options, method: str, judge: str, seed: int, size: Size) -> Cell:

@@ -12,10 +12,11 @@ from matplotlib.figure import Figure
 from benchmarks.cells import Result, measured
 from benchmarks.experiments.recourse.adult import LADDER as LADDER_RULES
 from benchmarks.experiments.recourse.audit import ALL, ANSWERS, TRULY
-from benchmarks.experiments.recourse.measuring import AUDIT, LADDER, LINKED, SUFFICIENCY
+from benchmarks.experiments.recourse.measuring import AUDIT, FULL, LADDER, LINKED, PEOPLE_OF_DICE, SUFFICIENCY
 from benchmarks.experiments.recourse.people import ACTIONS, JUDGES
 from benchmarks.pages import NONE, head, number, table
 
+SECONDS_OF_DICE = FULL.answering or 0.0
 TITLE = "Recourse: who has a way, and who is told that there is none"
 TEXT = f"""\
 German Credit, coarsened to 36 columns of whole numbers, as in the paper on REACH (Kothari, Kulynych, Weng and Ustun,
@@ -36,7 +37,8 @@ model about each: that is the truth.
   rare among real people, and says so. *unchecked* never asks the model: its stand-in judges, at a confidence of one half.
   DiCE (`dice-ml`) is asked for one answer, with `features_to_vary` and a `permitted_range` per person; that age follows, and
   that one account needs another, it can't be told, so that a loophole is counted again with the age set right afterwards.
-- Times are per person, of all people of a fold in one call.
+- Times are per person, of all people of a fold in one call. DiCE answers one after the other, for up to {PEOPLE_OF_DICE}
+  people or {SECONDS_OF_DICE:.0f} seconds; figures are of those it got to.
 """  # noqa: E501
 # As printed in the paper, on its own folds and models, of people who are truly and predictedly bad.
 PRINTED = {

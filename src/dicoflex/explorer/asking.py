@@ -128,7 +128,7 @@ class Asker:
         if reason is None:
             terms, none = terms_of(self.model, found.query, filtered=True), np.zeros(1, dtype=np.int64)
             reason = reasons_of(self.model, found.query, terms, none, np.array([got]), none)[0]
-        return {"wanted": wanted, "got": got, "reason": reason, "feature": self._blamed(reason)}
+        return {"wanted": wanted, "got": got, "reason": self.names.said(reason), "feature": self._blamed(reason)}
 
     def _blamed(self, reason: str) -> str | None:
         """The feature whose limit a reason names: the first one in it."""
@@ -145,7 +145,7 @@ class Asker:
         if query.limits is None:
             return []
         found = closed_features(query.limits, query.context.query, query.frozen)
-        return [{"feature": self.names.keys[j], "sentence": why} for j, why in found]
+        return [{"feature": self.names.keys[j], "sentence": self.names.said(why)} for j, why in found]
 
     def _certified(self, query: Query) -> dict[str, Any] | None:
         if self.model.certificate is None:

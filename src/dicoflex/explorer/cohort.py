@@ -100,7 +100,7 @@ class ManyPeople:
                 for text, own in groups
             ],
             "without": [
-                {"id": self.people.ids[i], "label": self.people.label(i), "reason": why}
+                {"id": self.people.ids[i], "label": self.people.label(i), "reason": self.names.said(why)}
                 for i, why in ways.items()
                 if why is not None
             ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["FeatureTexts", "Names", "Texts"]
 
 import os
+import re
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -93,6 +94,21 @@ class Names:
         """What each feature is called: its label, or its name with blanks for underscores."""
         named_so = [self.own(j).text or printable(key).replace("_", " ") for j, key in enumerate(self.keys)]
         return named_so if len(set(named_so)) == len(named_so) else list(self.keys)
+
+    def said(self, text: str) -> str:
+        """A sentence about features by their names, with what each is called instead; what is quoted stays."""
+        called = dict(zip(map(str, self.schema.names), self.labels, strict=True))
+        return self._named.sub(lambda found: called[found[0]], text)
+
+    @cached_property
+    def _named(self) -> re.Pattern[str]:
+        """A feature's name where something is said of it: before a verb, in a list, or after "constraints on"."""
+        # Where one name begins another, the longer one is meant.
+        names = "|".join(map(re.escape, sorted(map(str, self.schema.names), key=len, reverse=True)))
+        return re.compile(
+            rf"(?<![\w'])(?<!its )(?:{names})(?= (?:is|follows|may|has|must) |[,)])"
+            rf"|(?<=constraints on )(?:{names})(?!\w)"
+        )
 
     def own(self, j: int) -> FeatureTexts:
         """What the texts say of feature j."""
