@@ -79,11 +79,12 @@ class Search:
             f"at 95 % at most {100 * most:.2g} % of what is allowed is a way"
         )
 
-    @property
-    def no_more(self) -> str:
-        """Why there are no more than some answers where every row was looked at."""
-        said = f"{self._judge} accepts {self.accepted:,}"
-        return f"{self._all_of_them(said)}; those left out change more than is needed, or what is not usual"
+    def no_more(self, got: int) -> str:
+        """Why there are no more than so many answers where every row was looked at."""
+        if self.accepted <= got:
+            return self._all_of_them(f"{self._judge} accepts no others")
+        said = self._all_of_them(f"{self._judge} accepts {self.accepted:,}")
+        return f"{said}; those left out change more than is needed, or what is not usual"
 
     @property
     def _judge(self) -> str:
