@@ -159,7 +159,8 @@ def _one(judge: _Judge, left: int) -> tuple[Values, Search]:
         accepted, usual = accepted + len(good), usual + len(best)
         found.append(judge.nearest(best))
     kept = judge.nearest(np.concatenate(found))
-    return kept, Search(judge.name, judge.sure, looked, tried, whole, accepted, usual)
+    counts = {"looked_at": looked, "tried": tried, "accepted": accepted, "usual": usual}
+    return kept, Search(judge.name, judge.sure, all=whole, **counts)
 
 
 def _evenly(allowed: Allowed, judge: _Judge, left: int) -> Values:
