@@ -35,6 +35,7 @@ model about each: that is the truth.
 - `explain` is asked for {ANSWERS} answers, of which every one counts, with `check=` the model's `predict` and
   `coherent=False`: what is unusual is a way, too. *usual answers alone* is the default, which answers with nothing that is
   rare among real people, and says so. *unchecked* never asks the model: its stand-in judges, at a confidence of one half.
+  The density is trained for a few steps alone (`QUICK_MIXED` in `benchmarks/methods.py`): what it misses is looked for.
   DiCE (`dice-ml`) is asked for one answer, with `features_to_vary` and a `permitted_range` per person; that age follows, and
   that one account needs another, it can't be told, so that a loophole is counted again with the age set right afterwards.
 - Times are per person, of all people of a fold in one call. DiCE answers one after the other, for up to {PEOPLE_OF_DICE}
