@@ -15,8 +15,9 @@ import torch
 
 from benchmarks import summary
 from benchmarks.cells import Result, run
-from benchmarks.experiments import ablation, answers, quality
+from benchmarks.experiments import ablation, answers, quality, recourse
 from benchmarks.experiments.fuzz.bases import BASES
+from benchmarks.experiments.recourse.people import TABLE as AUDITED
 from benchmarks.experiments.serving.measuring import PARTS as SERVING
 from benchmarks.experiments.speed.measuring import PARTS as SPEED
 from benchmarks.methods import METHODS
@@ -35,8 +36,10 @@ SUMMARY = "paper"
 DPI = 130
 # What --tables, --methods and --parts may name.
 KNOWN = {
-    "table": (*MAIN, GERMAN),
-    "method": tuple(dict.fromkeys((*METHODS, *ablation.METHODS, *quality.METHODS, *answers.METHODS, *BASES))),
+    "table": (*MAIN, GERMAN, AUDITED),
+    "method": tuple(
+        dict.fromkeys((*METHODS, *ablation.METHODS, *quality.METHODS, *answers.METHODS, *recourse.METHODS, *BASES))
+    ),
     "part": (*SPEED, *SERVING),
 }
 # Options of one experiment alone.

@@ -45,6 +45,13 @@ def fitted(quickly: Callable[..., DiCoFlex]) -> DiCoFlex:
 
 
 @pytest.fixture(scope="module")
+def coherent(quickly: Callable[..., DiCoFlex]) -> DiCoFlex:
+    """A model that has learned what goes together, so that it refines."""
+    table = make_table(600, seed=0)
+    return quickly(table, says(table), steps=400, coherence=True)
+
+
+@pytest.fixture(scope="module")
 def person() -> pd.DataFrame:
     return pd.DataFrame({"debts": [5], "years": [3], "home": ["rent"], "phone": [True], "rate": [0.25]})
 
@@ -72,7 +79,7 @@ def test_that_there_is_no_way_is_proved(fitted: DiCoFlex, person: pd.DataFrame) 
     told = json.loads(cfs.to_json())["queries"][0]
     assert told["verdict"] == "none"
     assert told["search"] == {
-        "judge": "check", "looked_at": 21, "tried": 21, "all": True, "accepted": 0, "usual": 0,
+        "judge": "check", "sure": None, "looked_at": 21, "tried": 21, "all": True, "accepted": 0, "usual": 0,
     }  # fmt: skip
 
 
@@ -117,7 +124,9 @@ def test_the_judge_is_the_stand_in_where_nobody_checks(fitted: DiCoFlex, person:
     wish = Constraints(frozen=["debts", "rate", "home"], ranges={"years": (0, 10)})
     cfs = fitted.explain(person, target="yes", constraints=wish, random_state=0)
     assert cfs.searches[0].judge == "stand-in"
-    assert "the stand-in accepts none" in cfs.shortfall["reason"].item()
+    assert cfs.searches[0].sure == pytest.approx(fitted.model_.confidence.default[1])
+    asked = f"the stand-in, asked to be {100 * cfs.searches[0].sure:.3g} % sure, accepts none"
+    assert asked in cfs.shortfall["reason"].item()
     rows = every(person, years=list(range(11)), phone=[True, False])
     assert (fitted.probability(rows)["yes"] < 0.5).all()
 
@@ -158,3 +167,31 @@ def test_the_same_search_however_rows_are_batched(fitted: DiCoFlex, person: pd.D
     ]
     assert [one.verdict[0] for one in alone] == list(together.verdict)
     assert [one.searches.get(0) for one in alone] == [together.searches.get(i) for i in (0, 1, 2)]
+
+
+def test_what_is_merely_unusual_is_a_way_still(coherent: DiCoFlex, person: pd.DataFrame) -> None:
+    """The one row that will do is rarer than asked for: it is no answer, and that there is no way is not said."""
+    wish = Constraints(frozen=["debts", "rate"], forbidden={"home": ["own"]})
+    asked = {"target": "yes", "constraints": wish, "check": says, "n": 3, "random_state": 0}
+    cfs = coherent.explain(person, plausible=0.99, **asked)
+    assert list(cfs.verdict) == ["not found"]
+    assert cfs.searches[0].all
+    assert (cfs.searches[0].accepted, cfs.searches[0].usual) == (1, 0)
+    assert cfs.shortfall["reason"].item().endswith(
+        "all 47 rows that the constraints allow were looked at, and check accepts 1, "
+        "of which none goes together or is usual enough; coherent=False lets them be answers"
+    )  # fmt: skip
+    assert list(coherent.explain(person, coherent=False, **asked).verdict) == ["found"]
+
+
+def test_where_few_rows_are_allowed_all_that_will_do_are_found(coherent: DiCoFlex, person: pd.DataFrame) -> None:
+    wish = Constraints(frozen=["rate", "phone", "home"], increase=["years"], decrease=["debts"])
+    rows = every(person, debts=list(range(6)), years=list(range(3, 12)))
+    accepted = rows[says(rows) == "yes"]
+    cfs = coherent.explain(person, target="yes", constraints=wish, check=says, coherent=False, n=50, random_state=0)
+    known = {tuple(row) for row in accepted[["debts", "years"]].to_numpy().tolist()}
+    found = {tuple(row) for row in cfs.frame[["debts", "years"]].to_numpy().tolist()}
+    assert found == known
+    assert cfs.shortfall["reason"].item() == (
+        f"all {len(rows)} rows that the constraints allow were looked at, and check accepts no others"
+    )

@@ -15,12 +15,14 @@ from hypothesis import strategies as st
 
 from dicoflex import DiCoFlex
 from dicoflex.constraints.rules import parser
-from dicoflex.constraints.rules.kinds import check_kinds, check_names, resolve
-from dicoflex.constraints.rules.meaning import evaluate
-from dicoflex.constraints.rules.parser import parse
+from dicoflex.constraints.rules.kinds import check_kinds, check_names, check_result, resolve
+from dicoflex.constraints.rules.meaning import evaluate, worked_out
+from dicoflex.constraints.rules.parser import parse, parse_value
 from dicoflex.constraints.rules.tree import (
     And,
     Arithmetic,
+    Changed,
+    Choice,
     Comparison,
     Member,
     Missing,
@@ -31,6 +33,7 @@ from dicoflex.constraints.rules.tree import (
     Rule,
     Text,
     Truth,
+    Was,
     names,
 )
 from dicoflex.errors import ConstraintError, RuleError
@@ -341,6 +344,7 @@ PIECES = [
     *"abz`'\"()[],<>=!+-*/.&|\\ \n\t0123456789eé²\x00\ud800",
     " and ", " or ", " not ", " in ", " is ", " missing ", "if ", " then ", " true ", " False ",
     "<=", ">=", "==", "!=", "`c d`", "'t'", '"u"', "1e5", "1e999", "2.5", " age ", "((", "))", "--",
+    "was.", "was", "was.age", "was.`c d`", "changed(", "changed(age)", " else ", "min(", "max(", "min(age, 1)",
 ]  # fmt: skip
 
 
@@ -379,12 +383,20 @@ class Maker:
 
     def value(self, depth: int) -> str:
         if depth == 0 or self.random.random() < 0.4:
-            return self.random.choice((self.literal(), "age", "`c d`", "`in`", "x_1"))
+            return self.random.choice((self.literal(), "age", "`c d`", "`in`", "x_1", "was.age", "was.`c d`"))
         one, two, op = self.value(depth - 1), self.value(depth - 1), self.random.choice("+-*/")
-        return self.random.choice((f"{one}{op}{two}", f"({one} {op} {two})", f"-{one}"))
+        chosen = f"(if {self.simple_about_change()} then {one} else {two})"
+        return self.random.choice((f"{one}{op}{two}", f"({one} {op} {two})", f"-{one}", f"max({one}, {two})", chosen))
+
+    def simple_about_change(self) -> str:
+        return self.random.choice(("changed(age)", "x_1 != was.x_1", "not changed(`c d`)", "age > was.age"))
 
     def literal(self) -> str:
         return self.random.choice(("1", "-2.5", "1e-7", "12345678901234567", "'it''s'", '"u"', "true", "false"))
+
+
+FUZZED = {"age": 3, "x_1": True, "in": "u", "c d": None, "a": 1, "b": 0, "z": -1.5}
+BEFORE = {**FUZZED, "age": 2.5, "x_1": False}
 
 
 def survives(text: str) -> bool:
@@ -396,7 +408,22 @@ def survives(text: str) -> bool:
     assert parse(str(rule)).tree == rule.tree
     try:
         check_kinds(rule, {"age": "number", "x_1": "boolean", "in": "level", "c d": "ordinal"}, {"c d": ("it's", 1)})
-        evaluate(rule, {"age": 3, "x_1": True, "in": "u", "c d": None, "a": 1, "b": 0, "z": -1.5})
+        evaluate(rule, FUZZED, was=BEFORE)
+    except RuleError:
+        pass
+    return True
+
+
+def survives_as_value(text: str) -> bool:
+    """The same of what a feature follows from."""
+    try:
+        made = parse_value(text)
+    except RuleError:
+        return False
+    assert parse_value(str(made)).tree == made.tree
+    try:
+        check_result(made, "age", {"age": "number", "x_1": "boolean", "in": "level", "c d": "ordinal"})
+        worked_out(made, FUZZED, was=BEFORE)
     except RuleError:
         pass
     return True
@@ -409,25 +436,39 @@ def test_a_hundred_thousand_random_texts_give_a_rule_or_a_rule_error() -> None:
     assert 15_000 < read < 60_000  # both ways are well used
 
 
+@pytest.mark.slow
+def test_random_values_give_an_expression_or_a_rule_error() -> None:
+    maker = Maker(5)
+    texts = [maker.value(3) for _ in range(20_000)]
+    read = sum(survives_as_value(text if i % 2 else maker.mutated(text)) for i, text in enumerate(texts))
+    assert 8_000 < read < 19_000
+
+
 @given(st.text(max_size=60) | st.lists(st.sampled_from(PIECES), max_size=40).map("".join))
 @settings(max_examples=500, deadline=None)
 def test_any_text_gives_a_rule_or_a_rule_error(text: str) -> None:
     survives(text)
+    survives_as_value(text)
 
 
 values = st.recursive(
     st.floats(allow_nan=False, allow_infinity=False).map(lambda v: Number(v or 0.0))
     | st.text(max_size=5).map(Text)
     | st.booleans().map(Truth)
-    | st.text(min_size=1, max_size=5).map(Name),
-    lambda inner: st.builds(Arithmetic, st.sampled_from("+-*/"), inner, inner),
+    | st.text(min_size=1, max_size=5).map(Name)
+    | st.text(min_size=1, max_size=5).map(Was),
+    lambda inner: (
+        st.builds(Arithmetic, st.sampled_from(["+", "-", "*", "/", "min", "max"]), inner, inner)
+        | st.builds(Choice, st.text(min_size=1, max_size=5).map(Changed), inner, inner)
+    ),
     max_leaves=6,
 )
 literals = st.lists(values.filter(lambda v: isinstance(v, Number | Text | Truth)), min_size=1, max_size=3).map(tuple)
 conditions = st.recursive(
     st.builds(Comparison, st.sampled_from(["<", "<=", ">", ">=", "==", "!="]), values, values)
     | st.builds(Member, values, literals)
-    | st.text(min_size=1, max_size=5).map(lambda name: Missing(Name(name))),
+    | st.text(min_size=1, max_size=5).map(lambda name: Missing(Name(name)))
+    | st.text(min_size=1, max_size=5).map(Changed),
     lambda inner: (
         st.lists(inner, min_size=2, max_size=3).map(lambda parts: And(tuple(parts)))
         | st.lists(inner, min_size=2, max_size=3).map(lambda parts: Or(tuple(parts)))

@@ -133,10 +133,14 @@ def test_a_check_is_blamed_for_no_more_than_it_refused(narrow: tuple[DiCoFlex, p
     def check(frame: pd.DataFrame) -> np.ndarray:
         return np.where(frame["switch"] & (frame["level"] != 2), "on", "off")
 
-    cfs = model.explain(rows, target="on", n=30, check=check, random_state=0)
+    cfs = model.explain(rows, target="on", n=30, check=check, exhaustive=False, random_state=0)
     assert (cfs.shortfall["got"] == 4).all()
     told = "check refused 1 of the 5 different rows that were found; no more different rows were found.*"
     assert cfs.shortfall["reason"].str.fullmatch(told).all()
+    every = model.explain(rows, target="on", n=30, check=check, random_state=0)
+    assert (every.shortfall["got"] == 4).all()
+    told = "all 9 rows that the constraints allow were looked at, and check accepts no others"
+    assert (every.shortfall["reason"] == told).all()
 
 
 def test_the_stand_in_is_blamed_where_it_doubts(judged: DiCoFlex, queries: pd.DataFrame) -> None:

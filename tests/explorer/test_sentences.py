@@ -71,3 +71,16 @@ def test_a_limit_in_words_and_parts(awkward: Explorer, given: dict[str, Any], wo
 
 def test_all_kinds_are_said() -> None:
     assert {field for given, _, _ in SAID for field in given} == set(KINDS) - {"override"}
+
+
+def test_reasons_name_features_as_the_page_does(awkward: Explorer) -> None:
+    """Names that are said of become labels; what is quoted, and words that happen to be names, stay."""
+    said = awkward.names.labelled
+    assert said("the age is frozen, visits has no value besides 3 that ranges allow") == (
+        "Age is frozen, visits has no value besides 3 that ranges allow"
+    )
+    assert said("strict requires 2 features to change (the age, visits), and max_changes is 1") == (
+        "strict requires 2 features to change (Age, visits), and max_changes is 1"
+    )
+    assert said("leave strict out, or loosen the constraints on the age").endswith("the constraints on Age")
+    assert said("the rule 'the age <= 3' can't hold") == "the rule 'the age <= 3' can't hold"

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from dicoflex.answers.binding import uncounted
 from dicoflex.answers.draws import Draws, Terms, draw, repeats
 from dicoflex.answers.query import Query
 from dicoflex.answers.ways import Merits, ways_of
@@ -171,9 +172,11 @@ def merits_of(model: Model, query: Query, found: Candidates) -> Merits:
     own, target = query.context.query[found.query], query.context.target[found.query]
     cost = query.cost(found.values, own)
     p = query.request.p or 1.0
-    distance = _distance(model, found.values, own, min(p, 1.0))
+    # What follows from other changes is no effort of its own.
+    chosen = np.where(uncounted(model, query.request), own, found.values)
+    distance = _distance(model, chosen, own, min(p, 1.0))
     if p < 1.0:
-        distance = distance + SMALL_MOVES * _distance(model, found.values, own, 1.0)
+        distance = distance + SMALL_MOVES * _distance(model, chosen, own, 1.0)
     density = coherence_of(model).density
     rarity, weakness = density.rarity(found.row_density, target), density.weakness(found.weakest, target)
     handicap = HANDICAP * (np.maximum(0.0, 1.0 - rarity / TIMID) + np.maximum(0.0, 1.0 - weakness / TIMID))

@@ -23,7 +23,7 @@ from dicoflex.answers.frames import confirmed, frame_of
 from dicoflex.answers.origin import Origin, info_of
 from dicoflex.answers.query import Query
 from dicoflex.answers.refined import CHECK_ROUNDS, Answers, refined
-from dicoflex.answers.search import Search, looked_for
+from dicoflex.answers.search import Search, are_few, looked_for, to_look_for
 from dicoflex.answers.selection import ranges_of, select
 from dicoflex.answers.shortfall import SHORTFALL, shortfall, why_none
 from dicoflex.answers.verdicts import has_target, verdicts
@@ -102,17 +102,19 @@ def _answers(model: Model, query: Query, terms: Terms, check: Check | None) -> A
 def _looked_for(
     model: Model, query: Query, draws: Draws, terms: Terms, check: Check | None
 ) -> tuple[Draws, dict[int, Search]]:  # fmt: skip
-    """The draws, with rows for queries that had none and for which a search found some."""
-    without = query.feasible & (np.bincount(draws.query, minlength=len(query)) == 0)
-    if not query.request.exhaustive or not without.any():
+    """The draws, with rows for queries that had none, or too few, and for which a search found some."""
+    have = np.bincount(draws.query, minlength=len(query))
+    without = to_look_for(model, query, have, checked=check is not None)
+    if len(without) == 0:
         return draws, {}
-    rows, owners, searches = looked_for(model, query, np.flatnonzero(without), terms, check)
+    rows, owners, searches = looked_for(model, query, without, terms, check)
     if len(rows) == 0:
         return draws, searches
     said = model.stand_in.probabilities(rows)[np.arange(len(rows)), query.context.target[owners]]
     density = model.generator.log_prob(query.told.take(owners), rows)
     good = np.full(len(rows), Verdict.GOOD, dtype=np.int8)
-    return Draws.join([draws, Draws(rows, owners, row_keys(rows, 0), density, said, good)]), searches
+    found = Draws(rows, owners, row_keys(rows, 0), density, said, good)
+    return Draws.join([draws, found]).without_repeats(), searches
 
 
 def sample(model: Model, rows: pd.DataFrame, request: Request, *, filtered: bool = True) -> pd.DataFrame:
@@ -167,14 +169,19 @@ def some_draws(model: Model, query: Query, which: Ints, terms: Terms, again: int
 
 
 def _confirm(model: Model, query: Query, draws: Draws, terms: Terms, check: Check) -> tuple[Draws, Ints]:
-    """Draws that `check` confirms, and how many others it refused; short queries get further rounds with fresh keys."""
-    kept, refused = [], []
+    """Draws that `check` confirms, and how many others it refused; short queries get further rounds with fresh keys.
+
+    Where few rows are allowed there are no rounds: all of them are looked at afterwards.
+    """
+    kept, refused, few = [], [], np.zeros(0, dtype=np.int64)
     for round_number in range(CHECK_ROUNDS):
         good = confirmed(model, query, draws.values, draws.query, check)
         refused.append(draws.take(np.flatnonzero(~good)))
         kept.append(draws.take(np.flatnonzero(good)))
         have = np.bincount(np.concatenate([k.query for k in kept]), minlength=len(query))
         short = np.flatnonzero((have < query.request.n) & query.feasible)
+        few = short[are_few(model, query, short)] if round_number == 0 else few
+        short = np.setdiff1d(short, few)
         if len(short) == 0 or round_number == CHECK_ROUNDS - 1:
             break
         draws = some_draws(model, query, short, terms, round_number + 1)
@@ -184,7 +191,7 @@ def _confirm(model: Model, query: Query, draws: Draws, terms: Terms, check: Chec
 
 def chosen_draws(model: Model, query: Query, draws: Draws) -> Ints:
     """The positions of the draws to answer with, query by query, best first."""
-    ranges = ranges_of(model.schema)
+    ranges, follows = ranges_of(model.schema), uncounted(model, query.request)
     order = np.argsort(draws.query, kind="stable")
     edges = np.searchsorted(draws.query[order], np.arange(len(query) + 1))
     chosen = []
@@ -192,6 +199,8 @@ def chosen_draws(model: Model, query: Query, draws: Draws) -> Ints:
         mine = order[edges[i] : edges[i + 1]]
         own, candidates = query.context.query[i], draws.values[mine]
         effort = query.cost(candidates, own)
+        # What follows from other changes is no effort of its own.
+        candidates = np.where(follows, own, candidates)
         best = select(ranges, own, candidates, draws.log_density[mine], query.request.n, effort=effort)
         chosen.append(mine[best])
     return np.concatenate(chosen)

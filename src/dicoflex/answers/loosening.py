@@ -18,7 +18,7 @@ from dicoflex.answers.pool import Pool
 from dicoflex.constraints import Constraints
 from dicoflex.constraints.kinds import OneConstraint
 from dicoflex.constraints.parts import Range
-from dicoflex.constraints.words import plain, shown
+from dicoflex.constraints.words import percent, plain, shown, signed
 from dicoflex.limits.limits import Limits
 from dicoflex.table.encoding import Encoding, Values
 from dicoflex.table.rarity import outwards
@@ -36,7 +36,8 @@ class Loosening:
     """One constraint loosened: its kind and feature, what it was, what would do, and how many answers there are then.
 
     before, after: an end of a range, a budget, a list of values, or None where the constraint goes altogether. end:
-    which end of a range. constraints: the whole set with it loosened. confidence: what to ask for, where that is it.
+    which end of a range, and `of`: what it limits, the value or its change. constraints: the whole set with it
+    loosened. confidence: what to ask for, where that is it.
     """
 
     kind: str
@@ -46,6 +47,7 @@ class Loosening:
     found: int
     constraints: Constraints
     end: str = ""
+    of: str = "absolute"
     confidence: float | None = None
 
     @property
@@ -110,6 +112,9 @@ def confidence_loosened(
 def sentence_of(step: Loosening, name: str, show: Callable[[Any], str]) -> str:
     """A loosening in words, with a name for its feature and a text for its values."""
     match step.kind:
+        case "ranges" if step.of != "absolute":
+            by = percent(step.after) if step.of == "relative" else signed(step.after)
+            return f"let {name} change by {'up to' if step.end == 'high' else 'down to'} {by}"
         case "ranges":
             return f"allow {name} {'up to' if step.end == 'high' else 'down to'} {show(step.after)}"
         case "max_changes":
@@ -128,6 +133,8 @@ def sentence_of(step: Loosening, name: str, show: Callable[[Any], str]) -> str:
             return f"don't pin {name} to {show(step.before)}"
         case "rules":
             return f"leave out the rule {step.before}"
+        case "consequences":
+            return f"don't let {name} follow from other values"
     return f"leave out {step.kind} of {name}"
 
 
@@ -174,8 +181,9 @@ class _Tries:
         self, one: OneConstraint, before: Any, after: Any, constraints: Constraints, *, end: str = ""
     ) -> Iterator[Loosening]:
         count = _count(self.look(constraints))
+        of = one.args[0].kind if one.kind == "ranges" else "absolute"
         if count > self.more_than:
-            yield Loosening(one.kind, one.feature, before, after, found=count, constraints=constraints, end=end)
+            yield Loosening(one.kind, one.feature, before, after, found=count, constraints=constraints, end=end, of=of)
 
     # -- numbers ------------------------------------------------------------------------------------------------
 

@@ -23,7 +23,7 @@ from dicoflex.answers.check import Check
 from dicoflex.answers.draws import Draws, Terms, Verdict
 from dicoflex.answers.frames import confirmed
 from dicoflex.answers.query import Query
-from dicoflex.answers.search import MOST_IN_A_CALL, Search, looked_for
+from dicoflex.answers.search import MOST_IN_A_CALL, Search, are_few, looked_for, to_look_for
 from dicoflex.answers.selection import ranges_of
 from dicoflex.answers.ways import choose, ways_of
 from dicoflex.model import Model
@@ -66,16 +66,17 @@ def with_searched(
     *,
     most: int = MOST_IN_A_CALL,
 ) -> tuple[Candidates, dict[int, Search]]:
-    """The candidates, with those of queries that had none and for which a search found some."""
-    without = query.feasible & (np.bincount(found.query, minlength=len(query)) == 0)
-    if not query.request.exhaustive or not without.any():
+    """The candidates, with those of queries that had none, or too few, and for which a search found some."""
+    have = np.bincount(found.query, minlength=len(query))
+    without = to_look_for(model, query, have, checked=check is not None)
+    if len(without) == 0:
         return found, {}
-    rows, owners, searches = looked_for(model, query, np.flatnonzero(without), terms, check, most=most)
+    rows, owners, searches = looked_for(model, query, without, terms, check, most=most)
     accepted = judged(model, query, rows, owners)
     near = brought_near(model, query, accepted)
     if check is not None:
         near = near.take(confirmed(model, query, near.values, near.query, check))
-    accepted = accepted.take(~np.isin(accepted.query, near.query))
+    accepted = accepted.take(~np.isin(accepted.query, np.concatenate([found.query, near.query])))
     return Candidates.join([found, near, accepted]).without_repeats(), searches
 
 
@@ -87,10 +88,12 @@ def answers_to(model: Model, query: Query, terms: Terms) -> Candidates:
 def _confirm(model: Model, query: Query, found: Candidates, terms: Terms, check: Check) -> tuple[Candidates, Ints]:
     """Candidates that `check` confirms, and how many others it refused; short queries get rounds with fresh keys.
 
-    Where it refuses a refined row, the row as it was drawn is tried.
+    Where it refuses a refined row, the row as it was drawn is tried. Where few rows are allowed there are no rounds:
+    all of them are looked at afterwards.
     """
     kept: list[Candidates] = []
     refused: list[Candidates] = []
+    few = np.zeros(0, dtype=np.int64)
     for round_number in range(CHECK_ROUNDS):
         good = confirmed(model, query, found.values, found.query, check)
         drawn = as_drawn(model, query, found.take(~good))
@@ -98,6 +101,8 @@ def _confirm(model: Model, query: Query, found: Candidates, terms: Terms, check:
         refused.append(found.take(~good))
         have = np.bincount(np.concatenate([part.query for part in kept]), minlength=len(query))
         short = np.flatnonzero((have < query.request.n) & query.feasible)
+        few = short[are_few(model, query, short)] if round_number == 0 else few
+        short = np.setdiff1d(short, few)
         if len(short) == 0 or round_number == CHECK_ROUNDS - 1:
             break
         found = candidates(model, query, short, terms, round_number + 1)

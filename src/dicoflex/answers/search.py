@@ -6,7 +6,7 @@ is no way, and that is proved; where they are too many, how rare a way can be at
 
 from __future__ import annotations
 
-__all__ = ["MOST_IN_A_CALL", "Search", "looked_for"]
+__all__ = ["MOST_IN_A_CALL", "Search", "are_few", "looked_for", "to_look_for"]
 
 from dataclasses import dataclass
 
@@ -32,6 +32,8 @@ MOST_IN_A_CALL = 4_000_000
 EVENLY = 20_000
 EVENLY_AT_LEAST = 1_000
 KEPT = 256
+FEW = 4_096
+"""So many rows are sooner looked at, all of them, than drawn from again and again."""
 THREE = 3.0  # of so many that none of n was seen, at 95 % at most three in n are
 
 
@@ -39,12 +41,14 @@ THREE = 3.0  # of so many that none of n was seen, at 95 % at most three in n ar
 class Search:
     """What came of looking for an answer to one query.
 
-    judge: who was asked, "check" or "stand-in". looked_at: how many different rows that obey; tried: how many were made
-    to find them; all: whether these are all that there are. accepted: how many of them the judge accepts. usual: how
-    many of these go together and are no rarer than asked for.
+    judge: who was asked, "check" or "stand-in". sure: how sure the stand-in was asked to be; None of a check.
+    looked_at: how many different rows that obey; tried: how many were made to find them; all: whether these are all
+    that there are. accepted: how many of them the judge accepts. usual: how many of these go together and are no rarer
+    than asked for.
     """
 
     judge: str
+    sure: float | None
     looked_at: int
     tried: int
     all: bool
@@ -53,28 +57,45 @@ class Search:
 
     @property
     def is_proof(self) -> bool:
-        """Whether there is no answer, since every row was looked at."""
-        return self.all and self.usual == 0
+        """Whether there is no way, since every row was looked at; one that is merely unusual is a way still."""
+        return self.all and self.accepted == 0
 
     @property
     def text(self) -> str:
         """What was found out, in words."""
-        judge = "check" if self.judge == "check" else "the stand-in"
-        spared = f"{judge} accepts {self.accepted:,}, of which none goes together or is usual enough"
+        judge = self._judge
+        unusual = f"{judge} accepts {self.accepted:,}, of which none goes together or is usual enough"
+        if self.is_proof:
+            return f"there is no way: {self._all_of_them(f'{judge} accepts none')}"
         if self.all:
-            said = f"{judge} accepts none" if self.accepted == 0 else spared
-            rows = "the only row" if self.looked_at == 1 else f"all {self.looked_at:,} rows"
-            seen = f"{rows} that the constraints allow {'was' if self.looked_at == 1 else 'were'} looked at, and {said}"
-            return f"there is no way: {seen if self.looked_at else 'no row is what was asked for'}"
+            return f"{self._all_of_them(unusual)}; coherent=False lets them be answers"
         if self.looked_at == 0:
             return f"none of {self.tried:,} rows drawn evenly obeys the constraints"
         if self.accepted:
-            return f"of {self.looked_at:,} rows drawn evenly from what is allowed {spared}"
+            return f"of {self.looked_at:,} rows drawn evenly from what is allowed {unusual}"
         most = THREE / max(self.looked_at, 1)
         return (
             f"{judge} accepts none of {self.looked_at:,} rows drawn evenly from what is allowed: "
             f"at 95 % at most {100 * most:.2g} % of what is allowed is a way"
         )
+
+    def no_more(self, got: int) -> str:
+        """Why there are no more than so many answers where every row was looked at."""
+        if self.accepted <= got:
+            return self._all_of_them(f"{self._judge} accepts no others")
+        said = self._all_of_them(f"{self._judge} accepts {self.accepted:,}")
+        return f"{said}; those left out change more than is needed, or what is not usual"
+
+    @property
+    def _judge(self) -> str:
+        return "check" if self.sure is None else f"the stand-in, asked to be {100 * self.sure:.3g} % sure,"
+
+    def _all_of_them(self, said: str) -> str:
+        """That every row was looked at, and what was said of them."""
+        if self.looked_at == 0:
+            return "no row is what was asked for"
+        rows = "the only row" if self.looked_at == 1 else f"all {self.looked_at:,} rows"
+        return f"{rows} that the constraints allow {'was' if self.looked_at == 1 else 'were'} looked at, and {said}"
 
 
 def looked_for(
@@ -93,6 +114,27 @@ def looked_for(
         values.append(rows)
         owners.append(np.full(len(rows), i))
     return np.concatenate(values), np.concatenate(owners), told
+
+
+def to_look_for(model: Model, query: Query, have: Ints, *, checked: bool) -> Ints:
+    """The queries that a search is made for, by how many rows they have.
+
+    Those without any; and with a check, which draws are not made for, those that are short and have few rows allowed.
+    """
+    without = query.feasible & (have == 0)
+    if checked:
+        short = np.flatnonzero(query.feasible & (have < query.request.n))
+        without[short] |= are_few(model, query, short)
+    return np.flatnonzero(without & query.request.exhaustive)
+
+
+def are_few(model: Model, query: Query, which: Ints) -> Bools:
+    """Which of the queries `which` have so few rows allowed that all are looked at instead of drawing on."""
+    if not query.request.exhaustive:
+        return np.zeros(len(which), dtype=bool)
+    limits = _limits(model, query)
+    counts = [Allowed.of(limits, query.context.query, int(i)).count for i in which]
+    return np.array(counts, dtype=np.float64) <= FEW
 
 
 def _limits(model: Model, query: Query) -> Limits:
@@ -117,8 +159,8 @@ def _one(judge: _Judge, left: int) -> tuple[Values, Search]:
         accepted, usual = accepted + len(good), usual + len(best)
         found.append(judge.nearest(best))
     kept = judge.nearest(np.concatenate(found))
-    who = "stand-in" if judge.check is None else "check"
-    return kept, Search(who, looked, tried, whole, accepted, usual)
+    counts = {"looked_at": looked, "tried": tried, "accepted": accepted, "usual": usual}
+    return kept, Search(judge.name, judge.sure, all=whole, **counts)
 
 
 def _evenly(allowed: Allowed, judge: _Judge, left: int) -> Values:
@@ -137,6 +179,14 @@ class _Judge:
     i: int
     terms: Terms
     check: Check | None
+
+    @property
+    def name(self) -> str:
+        return "stand-in" if self.check is None else "check"
+
+    @property
+    def sure(self) -> float | None:
+        return float(self.terms.least_probability[self.i]) if self.check is None else None
 
     @property
     def own(self) -> Floats:

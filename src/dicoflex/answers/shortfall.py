@@ -34,6 +34,8 @@ def shortfall(
         if got[i] == 0:
             parts = (one.text, reasons[i]) if one.is_proof else (reasons[i], one.text)
             reasons[i] = "; ".join(parts)
+        elif one.all and i in reasons:
+            reasons[i] = one.no_more(int(got[i]))
     return {i: (n, int(got[i]), reasons[i]) for i in short.tolist()}
 
 

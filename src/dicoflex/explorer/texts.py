@@ -96,8 +96,8 @@ class Names:
         return named_so if len(set(named_so)) == len(named_so) else list(self.keys)
 
     def labelled(self, sentence: str) -> str:
-        """A sentence of the engine's, with what the page calls features instead of their names."""
-        return self._pattern.sub(lambda found: self._by_name[found[0]], sentence)
+        """A sentence of the engine's, with what the page calls features instead of their names; what is quoted stays."""
+        return self._pattern.sub(lambda found: self._by_name.get(found[0], found[0]), sentence)
 
     @cached_property
     def _by_name(self) -> dict[str, str]:
@@ -108,7 +108,7 @@ class Names:
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
         longest_first = sorted(self._by_name, key=len, reverse=True)
-        return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, longest_first)) or '$.'})(?!\w)")
+        return re.compile(rf"'[^']*'|(?<!\w)(?:{'|'.join(map(re.escape, longest_first)) or '$.'})(?!\w)")
 
     def own(self, j: int) -> FeatureTexts:
         """What the texts say of feature j."""

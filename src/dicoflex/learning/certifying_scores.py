@@ -74,7 +74,7 @@ def _spread(model: Model, asked: _Asked, truth: Floats, n_rows: int) -> float:
     said = model.stand_in.scores(asked.found.values, each=BLOCK)  # type: ignore[attr-defined]
     error = np.where(said - asked.low <= asked.high - said, said - truth, truth - said)
     sure = float(model.confidence.default[0]) + LEAST
-    needed = float(np.quantile(error, HELD) / np.log(sure / (1 - sure))) * (1 + n_rows**-0.5)
+    needed = float(np.quantile(error, HELD) / np.log(sure / (1 - sure)) * (1 + 1 / np.sqrt(n_rows)))
     return max(_score(model).spread, needed)
 
 

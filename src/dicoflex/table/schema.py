@@ -14,7 +14,9 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_serializer, model_validator
 
 from dicoflex.constraints import Constraints
+from dicoflex.constraints.reading import within
 from dicoflex.constraints.rules.kinds import check_kinds, check_names, check_result, resolve
+from dicoflex.constraints.rules.tree import Expression
 from dicoflex.constraints.rules.tree import names as rule_names
 from dicoflex.errors import ConstraintError, SchemaError, SettingError, named
 from dicoflex.runtime import strict_json
@@ -157,8 +159,12 @@ class Schema(BaseModel):
             check_names(rule, self.names)
             check_kinds(rule, *self._meant(rule_names(rule)))
         for name, made in constraints.parsed_consequences.items():
-            check_names(made, self.names)
-            check_result(made, str(name), *self._meant([*rule_names(made), str(name)]))
+            within(name, "consequences", self._check_consequence, (name, made))
+
+    def _check_consequence(self, given: tuple[Any, Expression]) -> None:
+        name, made = given
+        check_names(made, self.names)
+        check_result(made, str(name), *self._meant([*rule_names(made), str(name)]))
 
     def _meant(self, names: Iterable[str]) -> tuple[dict[str, str], dict[str, tuple[Any, ...]]]:
         """The kinds of features as rules name them, and the levels of those that have some."""

@@ -184,12 +184,13 @@ class _Kinds:
         if isinstance(node, Choice):
             self.result(node.then, name)
             return self.result(node.other, name)
-        wanted, found = self.kind(name), self.kind(node)
+        wanted, found, was = self.kind(name), self.kind(node), written(Was(name.name), SUM)
         if wanted in ("level", "ordinal") and isinstance(node, Literal):
             return self.known(name, node)
         fine = found == wanted or {wanted, found} == {"level", "ordinal"} or (wanted, found) == ("boolean", "truth")
         if not fine:
-            raise self.error(f"gives {self.called(name)} {self.called(node).rstrip(',')}; {self.remedy(name)}")
+            remedy = self.remedy(name) if wanted in ("number", "boolean") else f"write one of its levels, or {was}"
+            raise self.error(f"gives {self.called(name)} {self.called(node).rstrip(',')}; {remedy}")
         return None
 
     def known(self, name: Name | Was, literal: Literal) -> None:

@@ -161,8 +161,18 @@ class _Parser:
     def expected(self, what: str) -> RuleError:
         token = self.peek
         found = "the end" if token.kind == "end" else token.text if token.kind == "text" else repr(token.text)
-        hint = "; 'if' goes in parentheses here" if token == ("sign", "if", token.at) else ""
-        return self.error(token.at, f"expected {what}, found {found}{hint}")
+        return self.error(token.at, f"expected {what}, found {found}{self.hint()}")
+
+    def hint(self) -> str:
+        """What may be meant by what comes next, where something else was expected."""
+        token, before = self.peek, [one.text for one in self.tokens[max(self.i - 3, 0) : self.i]]
+        if token == ("sign", "if", token.at):
+            return "; 'if' goes in parentheses here"
+        if before[-1:] == ["was"] and token.kind in ("word", "name"):
+            return f"; what a feature was is written was.{token.text}"
+        if before == ["changed", "(", "was"]:
+            return "; changed(age) compares with was.age already"
+        return ""
 
     def value(self, part: _Part) -> Value:
         if isinstance(part.node, Condition):
@@ -216,6 +226,8 @@ class _Parser:
         then = self.inner(IF)
         if self.take("else"):
             return self.alternative(at, given, then)
+        if not isinstance(then.node, Condition) and self.peek.kind == "end":
+            raise self.expected("'else' and another value")
         negated = self.part(Not(self.condition(given)), at, given)
         return self.part(Or((Not(self.condition(given)), self.condition(then))), at, negated, then)
 
