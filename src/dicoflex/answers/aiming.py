@@ -24,7 +24,7 @@ from dicoflex.errors import QueryError
 from dicoflex.generators.mixed import Mixed
 from dicoflex.model import Confidence, Model, classes_of
 from dicoflex.score import Score, inside
-from dicoflex.stand_in import BLOCK, ScoreStandIn
+from dicoflex.stand_in import ScoreStandIn
 from dicoflex.table.encoding import Values
 from dicoflex.targets import Interval
 
@@ -36,9 +36,9 @@ LEAST_SURE = 0.75
 
 
 def score_of(model: Model, values: Values) -> Floats:
-    """The score that the stand-in of a model of scores gives each row."""
+    """The score that the stand-in of a model of scores gives each row, whichever others it is asked with."""
     score, stand_in = _parts(model)
-    return score.score(stand_in.scores(values, each=BLOCK))
+    return score.score(stand_in.scores(values))
 
 
 def aimed(model: Model, interval: Interval) -> Model:

@@ -96,7 +96,7 @@ class Names:
         return named_so if len(set(named_so)) == len(named_so) else list(self.keys)
 
     def labelled(self, sentence: str) -> str:
-        """A sentence of the engine's, with what the page calls features instead of their names; what is quoted stays."""
+        """A sentence of the engine's, with what the page calls features, not their names; what is quoted stays."""
         return self._pattern.sub(lambda found: self._by_name.get(found[0], found[0]), sentence)
 
     @cached_property
