@@ -39,7 +39,7 @@ def test_it_is_asked_with_the_training_dtypes(encoding: Encoding) -> None:
         seen.append(rows)
         return halves(rows)
 
-    BlackBox(predict_proba, encoding, 2).probabilities(encoding.encode(FRAME))
+    BlackBox(predict_proba, encoding, 2).answers(encoding.encode(FRAME))
     pd.testing.assert_frame_equal(seen[0], FRAME)
 
 
@@ -58,27 +58,27 @@ def test_it_is_asked_in_chunks_and_counted(encoding: Encoding, monkeypatch: pyte
     assert sizes == [2, 2, 1]
     assert (box.calls, box.rows) == (3, 5)
     np.testing.assert_allclose(answer[:, 0], [0.31, 0.52, 0.0, 0.18, 0.44])
-    box.probabilities(values[:1])
+    box.answers(values[:1])
     assert (box.calls, box.rows) == (4, 6)
 
 
 def test_no_rows_are_no_question(encoding: Encoding) -> None:
     box = BlackBox(halves, encoding, 2)
-    assert box.probabilities(encoding.encode(FRAME)[:0]).shape == (0, 2)
+    assert box.answers(encoding.encode(FRAME)[:0]).shape == (0, 2)
     assert (box.calls, box.rows) == (0, 0)
 
 
 @pytest.mark.parametrize("wrap", [np.asarray, pd.DataFrame, np.ndarray.tolist, lambda a: a.astype("float32")])
 def test_answers_may_be_any_array(encoding: Encoding, wrap: Any) -> None:
     box = BlackBox(lambda rows: wrap(halves(rows)), encoding, 2)
-    answer = box.probabilities(encoding.encode(FRAME))
+    answer = box.answers(encoding.encode(FRAME))
     assert answer.dtype == np.float64
     np.testing.assert_array_equal(answer, 0.5)
 
 
 def test_three_classes(encoding: Encoding) -> None:
     box = BlackBox(lambda rows: np.tile([0.2, 0.3, 0.5], (len(rows), 1)), encoding, 3)
-    assert box.probabilities(encoding.encode(FRAME)).shape == (5, 3)
+    assert box.answers(encoding.encode(FRAME)).shape == (5, 3)
 
 
 BAD_ANSWERS: dict[str, tuple[Any, str]] = {
@@ -102,14 +102,14 @@ BAD_ANSWERS: dict[str, tuple[Any, str]] = {
 def test_answers_that_are_no_probabilities(case: str, encoding: Encoding) -> None:
     answer, remedy = BAD_ANSWERS[case]
     with pytest.raises(BlackBoxError) as caught:
-        BlackBox(lambda _: answer, encoding, 2).probabilities(encoding.encode(FRAME))
+        BlackBox(lambda _: answer, encoding, 2).answers(encoding.encode(FRAME))
     assert "predict_proba gave" in str(caught.value)
     assert remedy in str(caught.value)
 
 
 def test_rounding_is_forgiven(encoding: Encoding) -> None:
     answer = np.tile([1.0 + 1e-7, -1e-7], (5, 1))
-    assert BlackBox(lambda _: answer, encoding, 2).probabilities(encoding.encode(FRAME)).shape == (5, 2)
+    assert BlackBox(lambda _: answer, encoding, 2).answers(encoding.encode(FRAME)).shape == (5, 2)
 
 
 def test_its_own_errors_pass_through(encoding: Encoding) -> None:
@@ -117,7 +117,7 @@ def test_its_own_errors_pass_through(encoding: Encoding) -> None:
         raise ValueError("no such model")
 
     with pytest.raises(ValueError, match="no such model") as caught:
-        BlackBox(broken, encoding, 2).probabilities(encoding.encode(FRAME))
+        BlackBox(broken, encoding, 2).answers(encoding.encode(FRAME))
     assert not isinstance(caught.value, BlackBoxError)
 
 
@@ -229,7 +229,7 @@ def test_tensors_that_gradients_are_kept_for_are_answers(encoding: Encoding) -> 
     """0.1.0 (9aa4d8c) failed with a RuntimeError."""
     torch = pytest.importorskip("torch")
     box = BlackBox(lambda rows: torch.full((len(rows), 2), 0.5, requires_grad=True), encoding, 2)
-    np.testing.assert_array_equal(box.probabilities(encoding.encode(FRAME)), 0.5)
+    np.testing.assert_array_equal(box.answers(encoding.encode(FRAME)), 0.5)
 
 
 @pytest.mark.parametrize("classes", [5, "no", 0.5])

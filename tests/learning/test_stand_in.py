@@ -80,7 +80,7 @@ def test_exported_trees_equal_those_of_scikit_learn(n_classes: int, missing: boo
         booster.fit(values, labels)
     other = make_table(seed=1)[1] * 1.5
     other[::7] = np.nan
-    forest = learning._export(booster)
+    forest = learning.exported(booster)
     for rows in (values, other):
         np.testing.assert_allclose(forest.probabilities(rows), booster.predict_proba(rows), atol=1e-9)
 
