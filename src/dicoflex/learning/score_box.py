@@ -51,11 +51,15 @@ def is_score(y: Any) -> bool:
     >>> is_score([0.5 * i for i in range(30)]), is_score([0, 1] * 15), is_score(["a"] * 30)
     (True, False, False)
     """
-    if y is None or np.ndim(y) != 1:
+    if isinstance(y, pd.Series):
+        is_number = pd.api.types.is_numeric_dtype(y) and not pd.api.types.is_bool_dtype(y)
+        return bool(is_number and y.nunique() > MOST_CLASSES)
+    try:
+        column = np.asarray(y)
+    except ValueError:
+        # Lists of different lengths are no column; who reads labels says so.
         return False
-    column = y if isinstance(y, pd.Series) else pd.Series(y)
-    is_number = pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
-    return bool(is_number and column.nunique() > MOST_CLASSES)
+    return column.ndim == 1 and column.dtype.kind in "iuf" and len(np.unique(column)) > MOST_CLASSES
 
 
 def read_scores(X: pd.DataFrame, y: Any, predict: Predict | None) -> Floats:
