@@ -12,7 +12,18 @@ row may be likely as a whole and yet hold one value that hardly goes with the re
 
 from __future__ import annotations
 
-__all__ = ["BLOCK", "QUANTILES", "Factors", "RowDensity", "edited", "factor_of", "factors_of", "whole"]
+__all__ = [
+    "BLOCK",
+    "QUANTILES",
+    "Factors",
+    "Room",
+    "RowDensity",
+    "edited",
+    "factor_of",
+    "factors_of",
+    "new_room",
+    "whole",
+]
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -22,7 +33,8 @@ from numpy.typing import NDArray
 
 from dicoflex.coherence.bins import Bins
 from dicoflex.model_file.taking import Arrays, refuse, refuse_others, taken
-from dicoflex.runtime.compiled import compiled
+from dicoflex.runtime.compiled import compiled, lean
+from dicoflex.runtime.products import Actives, add_rectified, new_actives
 from dicoflex.runtime.threads import in_threads
 from dicoflex.table.encoding import Values
 from dicoflex.table.schema import Schema
@@ -129,31 +141,39 @@ def _share_below(scores: Floats, table: Floats, labels: Ints) -> Floats:
     return out
 
 
-@compiled(fastmath=True, error_model="numpy", inline="always")
-def factor_of(k, state, h, f, hidden, logits):  # type: ignore[no-untyped-def]
-    """The log probability of `state` at place k, given what was told; `logits` is left with the place's logits.
+class Room(NamedTuple):
+    """Room to work a factor out in: a place's hidden layer, its logits, and what of a layer is above zero."""
+
+    hidden: NDArray[np.float32]
+    logits: NDArray[np.float32]
+    actives: Actives
+
+
+@compiled()
+def new_room(f):  # type: ignore[no-untyped-def]
+    """Room for the factors of one network."""
+    n_hidden, n_head, n_state = len(f.start), f.inner.shape[2], f.outer.shape[2]
+    hidden, logits = np.empty(n_head, dtype=np.float32), np.empty(n_state, dtype=np.float32)
+    return Room(hidden, logits, new_actives(max(n_hidden, n_head)))
+
+
+@lean(fastmath=True, error_model="numpy")
+def factor_of(k, state, h, f, room):  # type: ignore[no-untyped-def]
+    """The log probability of `state` at place k, given what was told; `room.logits` is left with the place's logits.
 
     The exponential is (1 + r + r^2 / 2 + r^3 / 6)^256 at r = x / 256, which is quick on many at a time: within 3e-5 of
     its value for x above -10, and of no weight below.
     """
-    n_hidden, n_head = f.inner.shape[1], f.inner.shape[2]
-    n = (f.size[f.order[k]] + 7) // 8 * 8
+    hidden, logits = room.hidden, room.logits
+    n_head, n = len(hidden), (f.size[f.order[k]] + 7) // 8 * 8
     zero, one, least = np.float32(0.0), np.float32(1.0), np.float32(-60.0)
     small, half, sixth = np.float32(1.0 / 256.0), np.float32(0.5), np.float32(1.0 / 6.0)
     for a in range(n_head):
         hidden[a] = f.inner_bias[k, a]
-    for i in range(n_hidden):
-        x = h[i]
-        if x > zero:
-            for a in range(n_head):
-                hidden[a] += x * f.inner[k, i, a]
+    add_rectified(h, f.inner[k], hidden, n_head, room.actives)
     for s in range(n):
         logits[s] = f.outer_bias[k, s]
-    for a in range(n_head):
-        x = hidden[a]
-        if x > zero:
-            for s in range(n):
-                logits[s] += x * f.outer[k, a, s]
+    add_rectified(hidden, f.outer[k], logits, n, room.actives)
     top = logits[0]
     for s in range(1, n):
         top = max(top, logits[s])
@@ -173,14 +193,14 @@ def factor_of(k, state, h, f, hidden, logits):  # type: ignore[no-untyped-def]
     return np.float64(logits[state] - top) - np.log(np.float64(total))
 
 
-@compiled(inline="always")
-def whole(cell, f, heard, factor, hidden, logits):  # type: ignore[no-untyped-def]
+@lean()
+def whole(cell, f, heard, factor, room):  # type: ignore[no-untyped-def]
     """The log density of a row's cells; `heard` and `factor` are filled for later edits."""
-    return edited(cell, 0, -np.inf, -np.inf, f, heard, factor, heard, factor, hidden, logits)
+    return edited(cell, 0, -np.inf, -np.inf, f, heard, factor, heard, factor, room)
 
 
-@compiled(fastmath={"contract", "reassoc", "nsz"}, error_model="numpy")
-def edited(cell, k, floor, weak, f, heard, factor, heard_new, factor_new, hidden, logits):  # type: ignore[no-untyped-def]
+@lean(fastmath={"contract", "reassoc", "nsz"}, error_model="numpy")
+def edited(cell, k, floor, weak, f, heard, factor, heard_new, factor_new, room):  # type: ignore[no-untyped-def]
     """The log density of cells that differ from those of `heard` from place k on.
 
     It is -inf where it lies below `floor`, or a factor from k on below `weak`. `heard_new` and `factor_new` are filled
@@ -195,7 +215,7 @@ def edited(cell, k, floor, weak, f, heard, factor, heard_new, factor_new, hidden
     for i in range(k, d):
         j = f.order[i]
         state = cell[j]
-        factor_new[i] = factor_of(i, state, heard_new[i], f, hidden, logits)
+        factor_new[i] = factor_of(i, state, heard_new[i], f, room)
         total += factor_new[i]
         if total < floor or factor_new[i] < weak:
             total = -np.inf
@@ -209,9 +229,8 @@ def edited(cell, k, floor, weak, f, heard, factor, heard_new, factor_new, hidden
 
 @compiled(nogil=True)
 def _score(low, high, cells, f, out):  # type: ignore[no-untyped-def]
-    d = cells.shape[1]
+    d, room = cells.shape[1], new_room(f)
     heard, factor = np.empty((d, len(f.start)), dtype=np.float32), np.empty(d)
-    hidden, logits = np.empty(f.inner.shape[2], dtype=np.float32), np.empty(f.outer.shape[2], dtype=np.float32)
     for i in range(low, high):
-        out[0, i] = whole(cells[i], f, heard, factor, hidden, logits)
+        out[0, i] = whole(cells[i], f, heard, factor, room)
         out[1, i] = factor.min()

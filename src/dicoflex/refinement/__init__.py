@@ -26,7 +26,7 @@ from dicoflex.values import differ
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
-SLICE = 16
+SLICE, THREADED = 16, 256
 MOST_APART = 10.0
 
 
@@ -93,7 +93,7 @@ def _pass(judges: Judges, draws: Values, which: Ints, asked: Asked, bounds: Boun
     def undo(low: int, high: int) -> None:
         undo_rows(low, high, rows, asked.query, which, wanted, judges, bounds, asked.turned, stands, scores)
 
-    in_threads(undo, len(rows), least=SLICE, most=SLICE)
+    in_threads(undo, len(rows), least=THREADED, most=SLICE)
     source = np.flatnonzero(stands)
     source = source[_foremost(rows[source], which[source], asked.query, judges.scale, most)]
     rows, scores, entry = rows[source], scores[source], which[source]
@@ -101,7 +101,7 @@ def _pass(judges: Judges, draws: Values, which: Ints, asked: Asked, bounds: Boun
     def approach(low: int, high: int) -> None:
         approach_rows(low, high, rows, asked.query, entry, wanted, judges, bounds, scores)
 
-    in_threads(approach, len(rows), least=SLICE, most=SLICE)
+    in_threads(approach, len(rows), least=THREADED, most=SLICE)
     return Refined(rows, source, scores[:, 0], scores[:, 1], scores[:, 2], scores[:, 3] > 0)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Bounds", "Judges", "allowed", "differ", "new_desk", "settle", "sure_of"]
+__all__ = ["Bounds", "Judges", "allowed", "differ", "lay_out", "least", "new_desk", "place_of", "settle", "sure_of"]
 
 from typing import NamedTuple
 
@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from dicoflex.coherence import Coherence
 from dicoflex.coherence.bins import Places, cell_of
 from dicoflex.coherence.dependencies import Steps
-from dicoflex.coherence.row_density import Factors, whole
+from dicoflex.coherence.row_density import Factors, Room, edited, new_room, whole
 from dicoflex.limits.consequences import Consequences
 from dicoflex.limits.limits import Limits
 from dicoflex.limits.programs import STACK, Programs, run, write
-from dicoflex.runtime.compiled import compiled
+from dicoflex.runtime.compiled import compiled, lean
+from dicoflex.runtime.products import Actives, add_rectified, new_actives
 from dicoflex.stand_in import Both, Forest, Perceptron, StandIn
 from dicoflex.stand_in.perceptron import BOUND
 from dicoflex.table.encoding import Encoding
@@ -29,20 +30,18 @@ SLACK = 1e-9
 
 
 class Net(NamedTuple):
-    """A perceptron: where features stand among its reals, and its layers."""
+    """A perceptron: where each feature stands among its reals, and its layers, the last one turned."""
 
-    numbers: Ints
-    mean: Floats
+    mean: Floats  # (d,)
     scale: Floats
-    codes: Ints
-    number_at: Ints
-    level_at: Ints
-    is_pair: Bools
+    number_at: Ints  # (d,): where its number stands, -1 where it has none
+    level_at: Ints  # (d,): where its levels start, -1 where it has none
+    is_pair: Bools  # (d,): whether the levels are those of a number: there, or missing
     w0: Weights
     b0: Weights
     w1: Weights
     b1: Weights
-    w2: Weights
+    w2: Weights  # (classes, hidden)
     b2: Weights
 
 
@@ -106,11 +105,15 @@ class Judges(NamedTuple):
 
 
 def _net(encoding: Encoding, net: Perceptron | None) -> Net:
-    numbers = encoding.number_feature
+    numbers, levels = encoding.places[0], encoding.places[1]
+    d, codes = len(encoding.schema), encoding.code_feature
+    number_at, level_at, is_pair = np.full(d, -1), np.full(d, -1), np.zeros(d, dtype=bool)
+    number_at[encoding.number_feature] = numbers
+    level_at[codes], is_pair[codes] = levels, encoding.places[2]
     layers = _NO_LAYERS if net is None else [a for layer in net.layers for a in layer]
-    number_at, level_at, is_pair = encoding.places
-    placed = numbers, encoding.mean[numbers], encoding.scale[numbers], encoding.code_feature
-    return Net(*placed, number_at, level_at, is_pair, *layers)
+    w0, b0, w1, b1, w2, b2 = layers
+    turned = np.ascontiguousarray(w2.T)
+    return Net(encoding.mean, encoding.scale, number_at, level_at, is_pair, w0, b0, w1, b1, turned, b2)
 
 
 _NO_LAYERS = [np.zeros((0, 0), np.float32), np.zeros(0, np.float32)] * 3
@@ -215,8 +218,17 @@ def _end_to_end(lists: list[Floats | None]) -> tuple[Ints, Floats]:
 
 
 class Desk(NamedTuple):
-    """Room to work in: the row's cells under both judges, the query's, those of a trial, and the density's layers."""
+    """Room to work in: what is known of the query, of the row and of a trial, by both judges' cells.
 
+    A row is judged by what it changes: all that its query tells is worked out once.
+    """
+
+    loaded: Ints  # (1,): which query lies on the desk, -1 for none
+    order: Ints  # (d,): the features in the order in which their changes are tried
+    rank: Floats
+    alone: Floats  # (d,): how sure the stand-in was without a feature's change, when that order was made
+    skipped: Bools  # (d,): what mending tried in vain
+    trying: Floats  # what a trial must be while a row is mended, or made less
     trial: Floats
     kept: Floats  # the row as it was before it was made less
     pair: Ints
@@ -224,32 +236,37 @@ class Desk(NamedTuple):
     pair_query: Ints
     cell: Ints
     cell_trial: Ints
+    cell_query: Ints
     heard: Weights
     heard_trial: Weights
+    heard_query: Weights
     factor: Floats
     factor_trial: Floats
-    hidden: Weights
-    logits: Weights
+    factor_query: Floats
+    room: Room
+    base: Weights  # the query's first layer
     first: Weights
     second: Weights
+    actives: Actives
+    votes: Floats  # (classes,): the trees' scores
     now: Floats  # the row's probability, log density and weakest factor
     stack: Floats
-    moves: Ints  # how often the row moved, and how often a change was undone
+    moves: Ints  # how often the row moved, how often a change was undone, and after how many moves `alone` held
     tried: Ints  # (d,): the number of moves when undoing a feature's change was last tried in vain
 
 
 @compiled()
 def new_desk(d, judges):  # type: ignore[no-untyped-def]
     """A desk for rows of `d` features."""
-    f = judges.factors
-    n_hidden, n_head, n_state = len(f.start), f.inner.shape[2], f.outer.shape[2]
-    ints = np.zeros((5, d), dtype=np.int64)
+    n_hidden, n_first, n_second = len(judges.factors.start), len(judges.net.b0), len(judges.net.b1)
+    ints, reals = np.zeros((8, d), dtype=np.int64), np.empty((7, d))
+    heard, bases = np.empty((3, d, n_hidden), dtype=np.float32), np.empty((2, n_first), dtype=np.float32)
     return Desk(
-        np.empty(d), np.empty(d), ints[0], ints[1], ints[2], ints[3], ints[4],
-        np.empty((d, n_hidden), dtype=np.float32), np.empty((d, n_hidden), dtype=np.float32), np.empty(d), np.empty(d),
-        np.empty(n_head, dtype=np.float32), np.empty(n_state, dtype=np.float32),
-        np.empty(len(judges.net.b0), dtype=np.float32), np.empty(len(judges.net.b1), dtype=np.float32), np.empty(3),
-        np.empty(STACK), np.zeros(2, dtype=np.int64), np.full(d, -1, dtype=np.int64),
+        np.full(1, -1), ints[0], reals[0], reals[1], np.zeros(d, dtype=np.bool_), np.empty(5), reals[2], reals[3],
+        ints[1], ints[2], ints[3], ints[4], ints[5], ints[6], heard[0], heard[1], heard[2], reals[4], reals[5],
+        reals[6], new_room(judges.factors), bases[0], bases[1], np.empty(n_second, dtype=np.float32),
+        new_actives(n_first), np.empty(len(judges.trees.baseline)), np.empty(3), np.empty(STACK),
+        np.zeros(3, dtype=np.int64), ints[7],
     )  # fmt: skip
 
 
@@ -259,62 +276,96 @@ def differ(a, b):  # type: ignore[no-untyped-def]
     return not (a == b or (np.isnan(a) and np.isnan(b)))
 
 
-@compiled()
-def sure_of(row, target, judges, desk):  # type: ignore[no-untyped-def]
-    """The probability that the stand-in gives the target."""
+@lean()
+def sure_of(row, query, target, judges, desk):  # type: ignore[no-untyped-def]
+    """The probability that the stand-in gives the target; the query must lie on the desk."""
     if not judges.has_trees:
-        return _net_sure(row, target, judges.net, desk.first, desk.second)
+        return _net_sure(row, query, target, judges.net, desk)
     if not judges.has_net:
-        return _trees_sure(row, target, judges.trees)
-    both = _net_sure(row, target, judges.net, desk.first, desk.second) + _trees_sure(row, target, judges.trees)
+        return _trees_sure(row, target, judges.trees, desk.votes)
+    both = _net_sure(row, query, target, judges.net, desk) + _trees_sure(row, target, judges.trees, desk.votes)
     return 0.5 * both
 
 
-@compiled(fastmath={"reassoc", "contract", "nsz", "arcp"}, error_model="numpy")
-def _net_sure(row, target, m, first, second):  # type: ignore[no-untyped-def]
-    zero, bound = np.float32(0.0), np.float32(BOUND)
-    for k in range(len(m.b0)):
-        first[k] = m.b0[k]
-    for c in range(len(m.numbers)):
-        v = row[m.numbers[c]]
-        if np.isnan(v):
+@lean(error_model="numpy", inline="always")
+def _standard(j, value, net):  # type: ignore[no-untyped-def]
+    """A number as the network takes it: standardised, held within bounds, 0 where it is missing."""
+    x, bound = np.float32(0.0), np.float32(BOUND)
+    if not np.isnan(value):
+        x = min(max(np.float32((value - net.mean[j]) / net.scale[j]), -bound), bound)
+    return x
+
+
+@lean(error_model="numpy", inline="always")
+def _level(j, value, net):  # type: ignore[no-untyped-def]
+    """Where a level stands among the reals, or whether a number is missing."""
+    return net.level_at[j] + (np.int64(np.isnan(value)) if net.is_pair[j] else np.int64(value))
+
+
+@lean(fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
+def _hear_all(row, net, first):  # type: ignore[no-untyped-def]
+    """The first layer of a row, before it is rectified."""
+    for k in range(len(first)):
+        first[k] = net.b0[k]
+    for j in range(len(row)):
+        if net.number_at[j] >= 0:
+            x, at = _standard(j, row[j], net), net.number_at[j]
+            for k in range(len(first)):
+                first[k] += x * net.w0[at, k]
+        if net.level_at[j] >= 0:
+            at = _level(j, row[j], net)
+            for k in range(len(first)):
+                first[k] += net.w0[at, k]
+
+
+@lean(fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
+def _hear_changes(row, query, net, base, first):  # type: ignore[no-untyped-def]
+    """The first layer of a row from that of its query, whatever way the row was come by."""
+    for k in range(len(first)):
+        first[k] = base[k]
+    for j in range(len(row)):
+        if not differ(row[j], query[j]):
             continue
-        x = min(max(np.float32((v - m.mean[c]) / m.scale[c]), -bound), bound)
-        at = m.number_at[c]
-        for k in range(len(m.b0)):
-            first[k] += x * m.w0[at, k]
-    for c in range(len(m.codes)):
-        code = row[m.codes[c]]
-        at = m.level_at[c] + (np.int64(np.isnan(code)) if m.is_pair[c] else np.int64(code))
-        for k in range(len(m.b0)):
-            first[k] += m.w0[at, k]
-    for k in range(len(m.b1)):
-        second[k] = m.b1[k]
-    for i in range(len(m.b0)):
-        x = first[i]
-        if x > zero:
-            for k in range(len(m.b1)):
-                second[k] += x * m.w1[i, k]
-    mine = np.float64(m.b2[target])
-    for i in range(len(m.b1)):
-        if second[i] > zero:
-            mine += np.float64(second[i] * m.w2[i, target])
-    total = 1.0
-    for k in range(len(m.b2)):
-        if k == target:
-            continue
-        score = np.float64(m.b2[k])
-        for i in range(len(m.b1)):
-            if second[i] > zero:
-                score += np.float64(second[i] * m.w2[i, k])
-        total += np.exp(score - mine)
+        if net.number_at[j] >= 0:
+            x, at = _standard(j, row[j], net) - _standard(j, query[j], net), net.number_at[j]
+            for k in range(len(first)):
+                first[k] += x * net.w0[at, k]
+        if net.level_at[j] >= 0:
+            at, own = _level(j, row[j], net), _level(j, query[j], net)
+            for k in range(len(first)):
+                first[k] += net.w0[at, k] - net.w0[own, k]
+
+
+@lean(fastmath={"reassoc", "contract", "nsz", "arcp"}, error_model="numpy")
+def _net_sure(row, query, target, net, desk):  # type: ignore[no-untyped-def]
+    first, second, zero = desk.first, desk.second, np.float32(0.0)
+    _hear_changes(row, query, net, desk.base, first)
+    for k in range(len(second)):
+        second[k] = net.b1[k]
+    add_rectified(first, net.w1, second, len(second), desk.actives)
+    for k in range(len(second)):
+        second[k] = max(second[k], zero)
+    mine, total = _score(target, second, net), 1.0
+    for k in range(len(net.b2)):
+        if k != target:
+            total += np.exp(_score(k, second, net) - mine)
     return 1.0 / total
 
 
-@compiled(error_model="numpy")
-def _trees_sure(row, target, t):  # type: ignore[no-untyped-def]
+@lean(fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
+def _score(k, second, net):  # type: ignore[no-untyped-def]
+    """What the last layer gives a class."""
+    score = net.b2[k]
+    for i in range(len(second)):
+        score += second[i] * net.w2[k, i]
+    return np.float64(score)
+
+
+@lean(error_model="numpy")
+def _trees_sure(row, target, t, scores):  # type: ignore[no-untyped-def]
     n = len(t.baseline)
-    scores = t.baseline.copy()
+    for k in range(n):
+        scores[k] = t.baseline[k]
     for tree in range(len(t.start)):
         node = t.start[tree]
         while t.feature[node] >= 0:
@@ -330,27 +381,82 @@ def _trees_sure(row, target, t):  # type: ignore[no-untyped-def]
     return 1.0 / total
 
 
-@compiled()
-def settle(row, target, judges, desk):  # type: ignore[no-untyped-def]
-    """Work out all that is known of a row."""
-    for j in range(len(row)):
-        desk.pair[j] = cell_of(j, row[j], judges.pairs)
-        desk.cell[j] = cell_of(j, row[j], judges.rows)
-    desk.now[0] = sure_of(row, target, judges, desk)
-    desk.now[1] = whole(desk.cell, judges.factors, desk.heard, desk.factor, desk.hidden, desk.logits)
-    desk.now[2] = desk.factor.min()
+@lean()
+def lay_out(at, query, judges, desk):  # type: ignore[no-untyped-def]
+    """Put query `at` on the desk, if another lies there."""
+    if desk.loaded[0] == at:
+        return
+    desk.loaded[0] = at
+    for j in range(len(query)):
+        desk.pair_query[j] = cell_of(j, query[j], judges.pairs)
+        desk.cell_query[j] = cell_of(j, query[j], judges.rows)
+    if judges.has_net:
+        _hear_all(query, judges.net, desk.base)
+    whole(desk.cell_query, judges.factors, desk.heard_query, desk.factor_query, desk.room)
 
 
-@compiled(inline="always")
+@lean()
+def settle(row, query, target, judges, desk):  # type: ignore[no-untyped-def]
+    """Work out all that is known of a row whose query lies on the desk."""
+    d = len(row)
+    first = d
+    for j in range(d):
+        desk.pair[j], desk.cell[j] = desk.pair_query[j], desk.cell_query[j]
+        if differ(row[j], query[j]):
+            desk.pair[j], desk.cell[j] = cell_of(j, row[j], judges.pairs), cell_of(j, row[j], judges.rows)
+            if desk.cell[j] != desk.cell_query[j]:
+                first = min(first, judges.factors.rank[j])
+    for k in range(first):
+        desk.factor[k] = desk.factor_query[k]
+        for i in range(desk.heard.shape[1]):
+            desk.heard[k, i] = desk.heard_query[k, i]
+    desk.now[0] = sure_of(row, query, target, judges, desk)
+    desk.now[1] = 0.0
+    if first < d:
+        desk.now[1] = edited(
+            desk.cell, first, -np.inf, -np.inf, judges.factors, desk.heard_query, desk.factor_query, desk.heard,
+            desk.factor, desk.room,
+        )  # fmt: skip
+    else:
+        for k in range(d):
+            desk.now[1] += desk.factor[k]
+    desk.now[2] = least(desk.factor)
+
+
+@lean()
+def least(values):  # type: ignore[no-untyped-def]
+    """The least of some values."""
+    found = values[0]
+    for i in range(1, len(values)):
+        found = min(found, values[i])
+    return found
+
+
+@lean()
+def place_of(value, values, first, last):  # type: ignore[no-untyped-def]
+    """The first place of a sorted stretch whose value is not below this one; `last` where there is none."""
+    low, high = first, last
+    while low < high:
+        middle = (low + high) // 2
+        if values[middle] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@lean()
 def _listed(value, values, first, last):  # type: ignore[no-untyped-def]
     """Whether a sorted stretch of values holds one, up to rounding."""
-    at = first + np.searchsorted(values[first:last], value)
+    if first == last:
+        return False
+    at = place_of(value, values, first, last)
     slack = SLACK * max(1.0, abs(value))
     near = at < last and abs(values[at] - value) <= slack
     return near or (at > first and abs(values[at - 1] - value) <= slack)
 
 
-@compiled()
+@lean()
 def allowed(row, query, at, number, bounds, stack):  # type: ignore[no-untyped-def]
     """Whether query `at` may have `row` as an answer; features that follow are taken to do so."""
     changes, cost = 0, 0.0

@@ -19,8 +19,8 @@ from dicoflex.coherence.dependencies import follow
 from dicoflex.coherence.row_density import edited, factor_of
 from dicoflex.coherence.seen_pairs import coherent
 from dicoflex.limits.consequences import follow_on
-from dicoflex.refinement.judges import allowed, differ, new_desk, settle, sure_of
-from dicoflex.runtime.compiled import compiled
+from dicoflex.refinement.judges import allowed, differ, lay_out, least, new_desk, place_of, settle, sure_of
+from dicoflex.runtime.compiled import compiled, lean
 
 HALVINGS = 8
 ROUNDS = 4
@@ -29,7 +29,14 @@ TRIES = 4
 LEAST_GAIN = 0.25
 
 
-@compiled()
+@lean()
+def _copy(values, out):  # type: ignore[no-untyped-def]
+    """Write values over the first of `out`; assigning a slice would make room for a copy."""
+    for i in range(len(values)):
+        out[i] = values[i]
+
+
+@lean()
 def _attempt(row, query, at, wanted, judges, bounds, desk):  # type: ignore[no-untyped-def]
     """Take the trial in place of the row if it stands; wanted: target, probability, the two floors, the lower one."""
     d = len(row)
@@ -46,13 +53,13 @@ def _attempt(row, query, at, wanted, judges, bounds, desk):  # type: ignore[no-u
             desk.pair_trial[j], desk.cell_trial[j] = desk.pair[j], desk.cell[j]
     if not coherent(desk.pair_trial, desk.pair_query, judges.pairs.offset, judges.avoided):
         return False
-    probability = sure_of(desk.trial, np.int64(wanted[0]), judges, desk)
+    probability = sure_of(desk.trial, query, np.int64(wanted[0]), judges, desk)
     if probability < wanted[1]:
         return False
     density = desk.now[1]
     if lowest < d:
         density = edited(desk.cell_trial, lowest, wanted[2], wanted[3], judges.factors, desk.heard, desk.factor,
-                         desk.heard_trial, desk.factor_trial, desk.hidden, desk.logits)  # fmt: skip
+                         desk.heard_trial, desk.factor_trial, desk.room)  # fmt: skip
         if density < wanted[2]:
             return False
         for k in range(lowest):
@@ -66,12 +73,12 @@ def _attempt(row, query, at, wanted, judges, bounds, desk):  # type: ignore[no-u
         return False
     for j in range(d):
         row[j], desk.pair[j], desk.cell[j] = desk.trial[j], desk.pair_trial[j], desk.cell_trial[j]
-    desk.now[0], desk.now[1], desk.now[2] = probability, density, desk.factor.min()
+    desk.now[0], desk.now[1], desk.now[2] = probability, density, least(desk.factor)
     desk.moves[0] += 1
     return True
 
 
-@compiled()
+@lean()
 def _follow(row, query, judges, bounds, desk):  # type: ignore[no-untyped-def]
     """Let what depends on other features follow; whether all has a value then."""
     fine = True
@@ -85,7 +92,7 @@ def _follow(row, query, judges, bounds, desk):  # type: ignore[no-untyped-def]
     return fine
 
 
-@compiled()
+@lean()
 def _edit(row, query, j, value, judges, bounds, desk):  # type: ignore[no-untyped-def]
     """The trial: the row with feature j set and what depends on it following; returns whether it is one."""
     for i in range(len(row)):
@@ -94,16 +101,23 @@ def _edit(row, query, j, value, judges, bounds, desk):  # type: ignore[no-untype
     return _follow(desk.trial, query, judges, bounds, desk)
 
 
-@compiled()
-def _undo(row, query, order, at, wanted, judges, bounds, desk):  # type: ignore[no-untyped-def]
-    """Undo what can be, in `order`, until nothing can; what was tried in vain is tried again once the row moved."""
+@lean()
+def _is_needed(j, wanted, desk):  # type: ignore[no-untyped-def]
+    """Whether it is known that without feature j's change the row, as it is now, is not sure enough."""
+    return desk.moves[2] == desk.moves[0] and desk.alone[j] < wanted[1]
+
+
+@lean()
+def _undo(row, query, at, wanted, judges, bounds, desk):  # type: ignore[no-untyped-def]
+    """Undo what can be, in the desk's order, until nothing can; what failed is tried again once the row moved."""
     again = True
     while again:
         again = False
-        for j in order:
+        for k in range(len(row)):
+            j = desk.order[k]
             if judges.follower[j] or bounds.follows[j] or not bounds.may_keep[at, j] or not differ(row[j], query[j]):
                 continue
-            if desk.tried[j] == desk.moves[0]:
+            if desk.tried[j] == desk.moves[0] or _is_needed(j, wanted, desk):
                 continue
             if _edit(row, query, j, query[j], judges, bounds, desk) and _attempt(
                 row, query, at, wanted, judges, bounds, desk
@@ -114,7 +128,7 @@ def _undo(row, query, order, at, wanted, judges, bounds, desk):  # type: ignore[
                 desk.tried[j] = desk.moves[0]
 
 
-@compiled()
+@lean()
 def _snap(j, value, origin, judges, bounds):  # type: ignore[no-untyped-def]
     """The value nearest to `value` at which feature j may stop: one that is listed, one that rows share, or one that
     is a number of steps from `origin`."""
@@ -126,13 +140,13 @@ def _snap(j, value, origin, judges, bounds):  # type: ignore[no-untyped-def]
         if judges.step[j] > 0.0:
             value = origin + np.rint((value - origin) / judges.step[j]) * judges.step[j]
         return np.rint(value * judges.digits[j]) / judges.digits[j]
-    at = first + np.searchsorted(values[first:last], value)
+    at = place_of(value, values, first, last)
     if at == last or (at > first and value - values[at - 1] < values[at] - value):
         at -= 1
     return values[at]
 
 
-@compiled()
+@lean()
 def _approach(row, query, j, at, wanted, judges, bounds, desk):  # type: ignore[no-untyped-def]
     """Move number j towards the query by bisection."""
     near = query[j]
@@ -147,7 +161,7 @@ def _approach(row, query, j, at, wanted, judges, bounds, desk):  # type: ignore[
             near = value
 
 
-@compiled()
+@lean()
 def _untangle(row, query, target, judges, bounds, desk):  # type: ignore[no-untyped-def]
     """Undo the changes that stand in unseen pairs, the one in most of them first."""
     d, offset = len(row), judges.pairs.offset
@@ -167,39 +181,39 @@ def _untangle(row, query, target, judges, bounds, desk):  # type: ignore[no-unty
             return False
         for j in range(d):
             row[j] = desk.trial[j]
-        settle(row, target, judges, desk)
+        settle(row, query, target, judges, desk)
     return coherent(desk.pair, desk.pair_query, offset, judges.avoided)
 
 
-@compiled()
+@lean()
 def _likelier(k, query, judges, desk):  # type: ignore[no-untyped-def]
     """What the density would rather have at place k, given what is before it: the value, and how much rather."""
     f = judges.factors
     j = f.order[k]
-    factor_of(k, 0, desk.heard[k], f, desk.hidden, desk.logits)
-    top = 0
+    factor_of(k, 0, desk.heard[k], f, desk.room)
+    logits, top = desk.room.logits, 0
     for s in range(f.size[j]):
-        if desk.logits[s] > desk.logits[top]:
+        if logits[s] > logits[top]:
             top = s
-    lack = np.float64(desk.logits[top] - desk.logits[desk.cell[j]])
-    own = cell_of(j, query[j], judges.rows)
-    return (query[j] if own == top else judges.typical[f.first[j] + top]), lack
+    lack = np.float64(logits[top] - logits[desk.cell[j]])
+    return (query[j] if desk.cell_query[j] == top else judges.typical[f.first[j] + top]), lack
 
 
-@compiled()
+@lean()
 def _mend(row, query, at, wanted, judges, bounds, desk):  # type: ignore[no-untyped-def]
     """Make a row stand that does not: undo what is incoherent, move what is unlikely to where the others have it."""
     d = len(row)
     if not _untangle(row, query, np.int64(wanted[0]), judges, bounds, desk) or desk.now[0] < wanted[1]:
         return False
-    trying = wanted.copy()
+    trying, tried = desk.trying, desk.skipped
+    _copy(wanted, trying)
     trying[3] = -np.inf
     for _ in range(MENDS):
         if desk.now[1] >= wanted[2] and desk.now[2] >= wanted[3]:
             return allowed(row, query, at, judges.rows.number, bounds, desk.stack)
         trying[2] = desk.now[1] + LEAST_GAIN
         taken = False
-        tried = np.zeros(d, dtype=np.bool_)
+        tried[:] = False
         for _ in range(TRIES):
             worst, most, best = -1, 0.5, np.nan
             for k in range(d):
@@ -223,81 +237,146 @@ def _mend(row, query, at, wanted, judges, bounds, desk):  # type: ignore[no-unty
     return desk.now[1] >= wanted[2] and desk.now[2] >= wanted[3]
 
 
-@compiled()
+@lean()
 def _turns(row, query, target, judges, bounds, desk):  # type: ignore[no-untyped-def]
-    """The order in which changes are tried: those that bring the least sureness first."""
-    d = len(row)
-    rank = np.full(d, np.inf)
-    for j in range(d):
+    """Settle the order in which changes are tried: those that bring the least sureness first."""
+    desk.moves[2] = desk.moves[0]
+    for j in range(len(row)):
+        rank = np.inf
         if differ(row[j], query[j]) and not judges.follower[j] and not bounds.follows[j]:
             _edit(row, query, j, query[j], judges, bounds, desk)
-            rank[j] = -sure_of(desk.trial, target, judges, desk)
-    return np.argsort(rank)
+            desk.alone[j] = sure_of(desk.trial, query, target, judges, desk)
+            rank = -desk.alone[j]
+        at = j
+        while at > 0 and desk.rank[at - 1] > rank:
+            desk.rank[at], desk.order[at] = desk.rank[at - 1], desk.order[at - 1]
+            at -= 1
+        desk.rank[at], desk.order[at] = rank, j
 
 
-@compiled()
-def _approach_all(row, query, order, at, wanted, judges, bounds, desk):  # type: ignore[no-untyped-def]
+@lean()
+def _approach_all(row, query, at, wanted, judges, bounds, desk):  # type: ignore[no-untyped-def]
     """Bring numbers nearer and undo what can be then, as long as something is undone."""
     for _ in range(ROUNDS):
         undone = desk.moves[1]
-        for j in order:
+        for k in range(len(row)):
+            j = desk.order[k]
             number = judges.rows.number[j] and not judges.follower[j] and not bounds.follows[j]
             if number and differ(row[j], query[j]) and not np.isnan(row[j]) and not np.isnan(query[j]):
                 _approach(row, query, j, at, wanted, judges, bounds, desk)
-        _undo(row, query, order, at, wanted, judges, bounds, desk)
+        _undo(row, query, at, wanted, judges, bounds, desk)
         if desk.moves[1] == undone:
             break
 
 
-@compiled()
-def _weaker(row, query, order, at, wanted, judges, bounds, desk):  # type: ignore[no-untyped-def]
+@lean()
+def _weaker(row, query, at, wanted, judges, bounds, desk):  # type: ignore[no-untyped-def]
     """Undo or lessen the strongest changes first, so that the others are needed: what else would do."""
-    for k in range(len(order) - 1, -1, -1):
-        j = order[k]
+    for k in range(len(row) - 1, -1, -1):
+        j = desk.order[k]
         if judges.follower[j] or bounds.follows[j] or not differ(row[j], query[j]):
             continue
-        undone = bounds.may_keep[at, j] and _edit(row, query, j, query[j], judges, bounds, desk)
+        free = bounds.may_keep[at, j] and not _is_needed(j, wanted, desk)
+        undone = free and _edit(row, query, j, query[j], judges, bounds, desk)
         if undone and _attempt(row, query, at, wanted, judges, bounds, desk):
             continue
         if judges.rows.number[j] and not np.isnan(row[j]) and not np.isnan(query[j]):
             _approach(row, query, j, at, wanted, judges, bounds, desk)
 
 
-@compiled()
+@lean()
 def _less(row, query, at, wanted, judges, bounds, desk, turned):  # type: ignore[no-untyped-def]
     """Undo what is not needed; `turned`, from the strongest change on."""
-    order = _turns(row, query, np.int64(wanted[0]), judges, bounds, desk)
+    _turns(row, query, np.int64(wanted[0]), judges, bounds, desk)
     if turned:
-        _weaker(row, query, order, at, wanted, judges, bounds, desk)
-    _undo(row, query, order, at, wanted, judges, bounds, desk)
+        _weaker(row, query, at, wanted, judges, bounds, desk)
+    _undo(row, query, at, wanted, judges, bounds, desk)
 
 
-@compiled()
+@lean()
 def _nearer(row, query, at, wanted, judges, bounds, desk):  # type: ignore[no-untyped-def]
     """Bring numbers nearer, and undo what can be then."""
-    order = _turns(row, query, np.int64(wanted[0]), judges, bounds, desk)
-    _approach_all(row, query, order, at, wanted, judges, bounds, desk)
+    _turns(row, query, np.int64(wanted[0]), judges, bounds, desk)
+    _approach_all(row, query, at, wanted, judges, bounds, desk)
 
 
-@compiled()
+@lean()
 def _begin(row, query, target, judges, desk):  # type: ignore[no-untyped-def]
-    """Put a row on the desk."""
-    for j in range(len(row)):
-        desk.pair_query[j] = cell_of(j, query[j], judges.pairs)
+    """Put a row on the desk, where its query lies."""
     desk.moves[:] = 0
     desk.tried[:] = -1
-    settle(row, target, judges, desk)
+    settle(row, query, target, judges, desk)
 
 
-@compiled()
+@lean()
 def _again(row, query, wanted, judges, desk):  # type: ignore[no-untyped-def]
     """Whether the row lies below the floor now: then it is put back to what it was."""
     if desk.now[1] >= wanted[2]:
         return False
-    for j in range(len(row)):
-        row[j] = desk.kept[j]
+    _copy(desk.kept, row)
     _begin(row, query, np.int64(wanted[0]), judges, desk)
     return True
+
+
+@lean()
+def _stands(row, query, at, want, judges, bounds, desk):  # type: ignore[no-untyped-def]
+    """Whether a row stands, or does once it is mended."""
+    fine = _follow(row, query, judges, bounds, desk)
+    _begin(row, query, np.int64(want[0]), judges, desk)
+    stood = fine and desk.now[0] >= want[1] and desk.now[1] >= want[2] and desk.now[2] >= want[3]
+    stood = stood and allowed(row, query, at, judges.rows.number, bounds, desk.stack)
+    stood = stood and coherent(desk.pair, desk.pair_query, judges.pairs.offset, judges.avoided)
+    return stood or (fine and _mend(row, query, at, want, judges, bounds, desk))
+
+
+@lean()
+def _lessened(row, query, at, want, judges, bounds, desk, turned):  # type: ignore[no-untyped-def]
+    """Undo what a row that stands does not need; whether it has room."""
+    _copy(row, desk.kept)
+    _copy(want, desk.trying)
+    desk.trying[2] = want[4]
+    _less(row, query, at, desk.trying, judges, bounds, desk, turned)
+    cramped = _again(row, query, want, judges, desk)
+    if cramped:
+        _less(row, query, at, want, judges, bounds, desk, turned)
+    return not cramped
+
+
+@lean()
+def _neared(row, query, at, want, judges, bounds, desk, roomy):  # type: ignore[no-untyped-def]
+    """Bring a row that stands as near as it stands; whether it has room still."""
+    _begin(row, query, np.int64(want[0]), judges, desk)
+    _copy(row, desk.kept)
+    _copy(want, desk.trying)
+    if roomy:
+        desk.trying[2] = want[4]
+    _nearer(row, query, at, desk.trying, judges, bounds, desk)
+    if _again(row, query, want, judges, desk):
+        _nearer(row, query, at, want, judges, bounds, desk)
+        return False
+    return roomy
+
+
+@lean()
+def _undo_rows(low, high, rows, queries, which, wanted, judges, bounds, turned, stands, scores, desk):  # type: ignore[no-untyped-def]
+    for i in range(low, high):
+        at, row = which[i], rows[i]
+        query, want = queries[at], wanted[at]
+        lay_out(at, query, judges, desk)
+        stands[i] = _stands(row, query, at, want, judges, bounds, desk)
+        if stands[i]:
+            scores[i, 3] = 1.0 if _lessened(row, query, at, want, judges, bounds, desk, turned) else 0.0
+            _copy(desk.now, scores[i])
+
+
+@lean()
+def _approach_rows(low, high, rows, queries, which, wanted, judges, bounds, scores, desk):  # type: ignore[no-untyped-def]
+    for i in range(low, high):
+        at, row = which[i], rows[i]
+        query, want = queries[at], wanted[at]
+        lay_out(at, query, judges, desk)
+        scores[i, 3] = 1.0 if _neared(row, query, at, want, judges, bounds, desk, scores[i, 3] > 0.0) else 0.0
+        _copy(desk.now, scores[i])
 
 
 @compiled(nogil=True)
@@ -309,41 +388,11 @@ def undo_rows(low, high, rows, queries, which, wanted, judges, bounds, turned, s
     and whether they have room (rows, 4).
     """
     desk = new_desk(rows.shape[1], judges)
-    for i in range(low, high):
-        at, row = which[i], rows[i]
-        query, want = queries[at], wanted[at]
-        fine = _follow(row, query, judges, bounds, desk)
-        _begin(row, query, np.int64(want[0]), judges, desk)
-        stood = fine and desk.now[0] >= want[1] and desk.now[1] >= want[2] and desk.now[2] >= want[3]
-        stood = stood and allowed(row, query, at, judges.rows.number, bounds, desk.stack)
-        stood = stood and coherent(desk.pair, desk.pair_query, judges.pairs.offset, judges.avoided)
-        stands[i] = stood or (fine and _mend(row, query, at, want, judges, bounds, desk))
-        if stands[i]:
-            desk.kept[:] = row
-            lower = want.copy()
-            lower[2] = want[4]
-            _less(row, query, at, lower, judges, bounds, desk, turned)
-            cramped = _again(row, query, want, judges, desk)
-            if cramped:
-                _less(row, query, at, want, judges, bounds, desk, turned)
-            scores[i, :3] = desk.now
-            scores[i, 3] = 0.0 if cramped else 1.0
+    _undo_rows(low, high, rows, queries, which, wanted, judges, bounds, turned, stands, scores, desk)
 
 
 @compiled(nogil=True)
 def approach_rows(low, high, rows, queries, which, wanted, judges, bounds, scores):  # type: ignore[no-untyped-def]
     """Rows low to high, which stand, brought as near to their queries as they stand, in place; scores as before."""
     desk = new_desk(rows.shape[1], judges)
-    for i in range(low, high):
-        at, row = which[i], rows[i]
-        query, want = queries[at], wanted[at]
-        _begin(row, query, np.int64(want[0]), judges, desk)
-        desk.kept[:] = row
-        lower = want.copy()
-        if scores[i, 3] > 0.0:
-            lower[2] = want[4]
-        _nearer(row, query, at, lower, judges, bounds, desk)
-        if _again(row, query, want, judges, desk):
-            _nearer(row, query, at, want, judges, bounds, desk)
-            scores[i, 3] = 0.0
-        scores[i, :3] = desk.now
+    _approach_rows(low, high, rows, queries, which, wanted, judges, bounds, scores, desk)
