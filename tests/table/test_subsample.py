@@ -261,9 +261,16 @@ def test_missing_labels_are_refused(absent: Any, tmp_path: Path) -> None:
         sample_parquet(written(tmp_path, a=[1, 2, 3], y=[0.0, 1.0, absent]), "y")
 
 
-def test_numbers_for_labels_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="explains classes, not numbers"):
-        sample_parquet(written(tmp_path, a=np.zeros(1500), y=np.arange(1500.0)), "y")
+def test_scores_are_sampled_evenly(tmp_path: Path) -> None:
+    path = written(tmp_path, a=np.arange(4000), y=np.arange(4000.0))
+    _, scores = sample_parquet(path, "y", most_rows=500)
+    assert len(scores) == 500
+    assert np.quantile(scores, [0.25, 0.5, 0.75]) == pytest.approx([1000, 2000, 3000], abs=300)
+
+
+def test_a_label_per_row_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="more than 1000 different values; labels are fewer, and scores are numbers"):
+        sample_parquet(written(tmp_path, a=np.zeros(1500), y=[f"{i}" for i in range(1500)]), "y")
 
 
 def test_column_with_a_value_per_row_is_refused_before_it_fills_the_memory(tmp_path: Path) -> None:

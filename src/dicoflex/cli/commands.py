@@ -32,7 +32,6 @@ from dicoflex.errors import QueryError, named
 from dicoflex.runtime.printable import printable_json
 from dicoflex.runtime.whole_files import write_text
 from dicoflex.table.files import check_folder, ending_of, write_parquet
-from dicoflex.targets import OTHER, one_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -304,6 +303,8 @@ def inspect(
 
 def _target(words: list[str], model: Model) -> Any:
     """What some words ask of a model: nothing, one label or score, or any of several labels."""
+    from dicoflex.targets import OTHER, one_of
+
     if not words or model.score is not None or words == [OTHER]:
         if len(words) > 1:
             raise QueryError(f"--target {words[1]!r} is one too many: a model of scores takes one, such as '600..700'")
