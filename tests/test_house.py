@@ -23,7 +23,7 @@ def name_of(path: Path) -> str:
 
 def is_kernel(function: ast.FunctionDef) -> bool:
     text = " ".join(ast.unparse(decorator) for decorator in function.decorator_list)
-    return "compiled" in text or "kernel" in text or ".command" in text
+    return "compiled" in text or "lean" in text or "kernel" in text or ".command" in text
 
 
 def outside_kernels(node: ast.AST) -> Iterator[ast.AST]:

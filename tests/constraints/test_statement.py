@@ -297,6 +297,12 @@ def test_what_is_malformed_or_contradicts_itself_is_refused(case: str) -> None:
     assert isinstance(caught.value, RuleError) == reason.startswith("rule ")
 
 
+def test_a_whole_number_may_have_a_point_as_json_has_one_kind_of_numbers() -> None:
+    wish = Constraints.from_json('{"max_changes": 4.0}')
+    assert wish == Constraints(max_changes=4)
+    assert type(wish.max_changes) is int
+
+
 def test_a_direction_or_list_beside_frozen_is_no_contradiction() -> None:
     wish = Constraints(frozen=["a"], increase=["a"], allowed={"a": [1]}, ranges={"a": delta(1, 2)})
     assert wish.frozen == wish.increase == ("a",)

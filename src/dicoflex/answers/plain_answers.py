@@ -71,7 +71,7 @@ class _Answers:
         # A zero that was left alone keeps its sign.
         self.cells = model.plain_rows.decode(np.where(self.changed, values, own))
         self.own = model.plain_rows.decode(query.context.query)
-        self.told = {name: column.tolist() for name, column in told_of(model, query, found).items()}
+        self.told = told_of(model, query, found)
 
     def by_row(self, verified: list[bool] | None) -> list[PlainAnswer]:
         """An answer per row; verified: whether each counterfactual was found to hold."""
@@ -114,7 +114,7 @@ class _Answers:
             answers=[keys_of(row) for row in self.cells],
             places=self.found.draws.query,
             held=np.ones(len(own), dtype=bool),
-            info={**self.told, "valid": [None] * len(own)},
+            info={name: column.tolist() for name, column in self.told.items()} | {"valid": [None] * len(own)},
             targets=[self.model.labels[self.query.context.target[place]] for place in self.places],
         )
         pair = self._encoded(own)
@@ -132,12 +132,16 @@ class _Answers:
             return None
 
 
-def _scores(told: dict[str, list[Any]]) -> list[dict[str, Any]]:
-    """What is told of each answer but its target, None for numbers that are none or have no end."""
+def _scores(told: dict[str, NDArray[Any]]) -> list[dict[str, Any]]:
+    """What is told of each answer but its target."""
     names = [name for name in told if name != "target"]
-    rows = zip(*(told[name] for name in names), strict=True)
-    return [{name: _finite(value) for name, value in zip(names, row, strict=True)} for row in rows]
+    rows = zip(*(_plain(told[name]) for name in names), strict=True)
+    return [dict(zip(names, row, strict=True)) for row in rows]
 
 
-def _finite(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+def _plain(column: NDArray[Any]) -> list[Any]:
+    """A column as plain values, None for numbers that are none or have no end."""
+    cells: list[Any] = column.tolist()
+    if column.dtype.kind != "f" or np.isfinite(column).all():
+        return cells
+    return [cell if math.isfinite(cell) else None for cell in cells]

@@ -95,8 +95,10 @@ def steps(given: Any, field: str) -> dict[Name, float]:
 
 
 def whole_number(given: Any, field: str) -> int | None:
-    """A count of at least 1, or None."""
+    """A count of at least 1, or None; 4.0 is one, as JSON has one kind of numbers."""
     value = _native(given)
+    if type(value) is float and value.is_integer():
+        value = int(value)
     if value is not None and (type(value) is not int or value < 1):
         raise ConstraintError(f"{field} must be a whole number of at least 1, got {value!r}")
     if value is not None and value > MOST_COUNTED:

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicoflex.limits.limits import Limits
-from dicoflex.refinement.judges import Bounds, Judges
+from dicoflex.refinement.bounds import Bounds
+from dicoflex.refinement.judges import Judges
 from dicoflex.refinement.moves import approach_rows, undo_rows
 from dicoflex.runtime.columns import Columns
 from dicoflex.runtime.randomness import row_keys

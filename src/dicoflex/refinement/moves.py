@@ -19,7 +19,8 @@ from dicoflex.coherence.dependencies import follow
 from dicoflex.coherence.row_density import edited, factor_of
 from dicoflex.coherence.seen_pairs import coherent
 from dicoflex.limits.consequences import follow_on
-from dicoflex.refinement.judges import allowed, differ, lay_out, least, new_desk, place_of, settle, sure_of
+from dicoflex.refinement.bounds import allowed, differ, place_of
+from dicoflex.refinement.judges import lay_out, least, new_desk, settle, sure_of
 from dicoflex.runtime.compiled import compiled, lean
 
 HALVINGS = 8

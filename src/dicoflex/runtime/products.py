@@ -36,7 +36,7 @@ def add_rectified(x, weight, out, n, actives):  # type: ignore[no-untyped-def]
     found = 0
     for i in range(len(x)):
         at[found], value[found] = i, x[i]
-        found += np.int64(x[i] > zero)
+        found += 1 if x[i] > zero else 0
     at[found], value[found] = 0, zero
     for e in range(0, found, 2):
         i, j, a, b = at[e], at[e + 1], value[e], value[e + 1]
