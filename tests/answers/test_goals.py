@@ -109,3 +109,11 @@ def test_a_class_of_that_very_name_is_meant(applicants: pd.DataFrame, quickly: A
     model = quickly(applicants, labels)
     found = model.explain(applicants.head(3), target="other", n=1, random_state=0)
     assert list(found.targets) == ["other"] * 3
+
+
+def test_rows_that_name_nothing_go_to_the_other_of_two(mixed: DiCoFlex, queries: pd.DataFrame) -> None:
+    cells = [list(row) for row in cells_of(mixed.model_.encoding.conform(queries.head(2))[0])]
+    asked = Request.model_construct(**{**dict(Request.of(n=1, random_state=0)), "target": (None, one_of("yes", "no"))})
+    answers = answer_plain(mixed.model_, cells, asked).rows
+    assert answers[0]["target"] == {"yes": "no", "no": "yes"}[present(mixed, queries.head(1))[0]]
+    assert answers[1]["target"] == {"one_of": ["no", "yes"]}

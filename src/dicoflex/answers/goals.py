@@ -182,7 +182,8 @@ def _labelled(
     model: Model, values: Values, request: Request, wanted: Sequence[Any], frame: pd.DataFrame | None,
     check: Check | None,
 ) -> list[Part]:  # fmt: skip
-    now = _present(model, values, frame, check) if any(_is_other(model, one) for one in wanted) else []
+    is_open = any(one is None or _is_other(model, one) for one in wanted)
+    now = _present(model, values, frame, check) if is_open else []
     sets = [_labels(model, one, now[i] if now else None) for i, one in enumerate(wanted)]
     found = []
     for label in model.labels:
@@ -207,7 +208,7 @@ def _present(model: Model, values: Values, frame: pd.DataFrame | None, check: Ch
 
 def _labels(model: Model, wanted: Any, now: Any) -> tuple[Any, ...]:
     """The labels that one row asks for, in the model's order."""
-    if _is_other(model, wanted):
+    if _is_other(model, wanted) or (wanted is None and len(model.labels) == 2):
         return tuple(label for label in model.labels if label != now)
     asked = wanted.one_of if isinstance(wanted, OneOf) else (wanted,)
     if isinstance(wanted, Interval | Shift):

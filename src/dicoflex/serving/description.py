@@ -148,6 +148,7 @@ CHANGE = {"type": "object", "required": ["feature", "before", "after"]}
 COUNTERFACTUAL: Json = {
     "type": "object",
     "properties": {
+        "target": {},
         "values": {"type": "object"},
         "changes": _array(CHANGE),
         "scores": {"type": "object"},
