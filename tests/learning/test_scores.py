@@ -28,9 +28,7 @@ def test_more_numbers_than_labels_are_scores() -> None:
 
 
 def test_predict_proba_says_that_numbers_are_labels(applicants: pd.DataFrame, quickly: Any) -> None:
-    # Every 25th of the visits, prices and ages, told by the price alone.
-    cuts = np.quantile(applicants["price"], np.linspace(0, 1, 22)[1:-1])
-    cuts = np.unique(cuts)
+    cuts = np.unique(np.quantile(applicants["price"], np.linspace(0, 1, 22)[1:-1]))
 
     def label(rows: pd.DataFrame) -> np.ndarray:
         return np.searchsorted(cuts, rows["price"].to_numpy(dtype=float)) * 2 + rows["member"].to_numpy(dtype=int)
@@ -85,9 +83,9 @@ def test_scores_alone_are_enough(applicants: pd.DataFrame, scores: Any, quickly:
 
 
 def test_a_stand_in_follows_scores(applicants: pd.DataFrame, scores: Any) -> None:
-    encoding = Encoding.of(Schema.infer(applicants), applicants) if hasattr(Encoding, "of") else None
-    values = Encoding.unit(Schema.infer(applicants)).encode(applicants)
-    encoding = encoding or Encoding.of_values(Schema.infer(applicants), values)
+    schema = Schema.infer(applicants)
+    values = Encoding.unit(schema).encode(applicants)
+    encoding = Encoding.of_values(schema, values)
     rows = np.repeat(values, 8, axis=0)
     ranks = np.argsort(np.argsort(scores(applicants))) / len(applicants)
     found = learn_score(encoding, rows, np.repeat(ranks, 8), seed=0)

@@ -52,7 +52,7 @@ def _are_left(parts: Parts, answered: list[Part], n_rows: int) -> bool:
 
 
 def sample(model: Model, rows: pd.DataFrame, request: Request, *, filtered: bool = True) -> pd.DataFrame:
-    """Exactly `n` draws for every row, as they come; any of some labels is drawn for by turns."""
+    """Exactly `n` draws for every row, as they come; a row that may have any of some labels is refused."""
     if is_plain(model, request):
         return one.sample(model, rows, request, filtered=filtered)
     found, frame = _parts(model, rows, request, None)

@@ -102,18 +102,22 @@ def _scored(
 ) -> Parts:  # fmt: skip
     intervals = _intervals(model, values, goals, frame, check)
     places: dict[Interval, list[int]] = {}
+    # Kept here: a call may ask for more intervals than a model keeps.
+    models: dict[Interval, Model] = {}
     refused: dict[int, tuple[Any, str]] = {}
     for i, (interval, goal) in enumerate(zip(intervals, goals, strict=True)):
-        why = _refusal(model, interval, its_own=isinstance(goal, Shift))
-        if why is None:
+        try:
+            models[interval] = models.get(interval) or aimed(model, interval)
             places.setdefault(interval, []).append(i)
-        else:
-            refused[i] = str(interval), why
+        except QueryError as error:
+            if not isinstance(goal, Shift):
+                raise
+            refused[i] = str(interval), str(error)
     if not places:
         raise QueryError(refused[0][1])
     asked = [
         Part(
-            model=aimed(model, interval),
+            model=models[interval],
             places=np.array(mine),
             request=request.model_copy(update={"target": str(interval)}),
             check=None if check is None else _sorted_by(check, interval),
@@ -122,17 +126,6 @@ def _scored(
         for interval, mine in places.items()
     ]
     return Parts(asked, refused)
-
-
-def _refusal(model: Model, interval: Interval, *, its_own: bool) -> str | None:
-    """Why an interval can't be asked for; what all rows were asked for alike is refused as a whole."""
-    try:
-        aimed(model, interval)
-    except QueryError as error:
-        if not its_own:
-            raise
-        return str(error)
-    return None
 
 
 def _intervals(

@@ -40,9 +40,8 @@ def answer_plain(model: Model, rows: Sequence[Row], request: Request, *, verify:
         bound = bound or found.bound
         _place(model, part, found, stands, wanted)
     bound["target"] = request.model_dump(mode="json", include={"target"})["target"]
-    joined = [_joined(model, request, mine, goal) for mine, goal in zip(stands, wanted, strict=True)]
-    for i, (goal, why) in parts.refused.items():
-        joined[i] = _none(goal, request.n, why)
+    refused = {i: _none(goal, request.n, why) for i, (goal, why) in parts.refused.items()}
+    joined = [refused.get(i) or _joined(model, request, mine, wanted[i]) for i, mine in enumerate(stands)]
     return Answered(joined, bound)
 
 
@@ -63,8 +62,6 @@ def _scores(model: Model, answer: PlainAnswer) -> list[float]:
 
 def _joined(model: Model, request: Request, stands: list[Stand], wanted: Any) -> PlainAnswer:
     """One row's answer from those of its parts."""
-    if not stands:
-        return {}
     if len(stands) == 1:
         return stands[0][1]
     pool = [{"target": target, **one} for target, answer in stands for one in answer["counterfactuals"]]
