@@ -25,11 +25,11 @@ from dicoflex.values import differ
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-DRAWS = 64
+DRAWS, LATE_DRAWS = 64, 192
 LEAST_KEPT = 24
-ROUNDS = 6
+ROUNDS = 10
 SAME_P = 2
-TURNED = (2, 4)
+TURNED = (2, 4, 6, 8)
 LOOKED_FOR = 2
 ENOUGH_WAYS = 0.8
 WEAK = 0.0
@@ -112,9 +112,12 @@ def candidates(model: Model, query: Query, which: Ints, terms: Terms, again: int
 def _draws(
     model: Model, query: Query, which: Ints, frozen: NDArray[np.bool_], terms: Terms, turn: tuple[int, int]
 ) -> Draws:  # fmt: skip
-    """Draws for the queries `which`; `turn` counts the calls and the rounds for them. Late rounds try another p."""
-    most = max(DRAWS, 3 * query.request.n)
+    """Draws for the queries `which`; `turn` counts the calls and the rounds for them.
+
+    Late rounds are of the few queries that are still short: they try another p, and harder.
+    """
     again, round_number = turn
+    most = max(DRAWS if round_number < SAME_P else LATE_DRAWS, 3 * query.request.n)
     context = replace(query.context.take(which), frozen=frozen[which])
     if round_number >= SAME_P:
         others = sorted(model.exponents, key=lambda p: abs(np.log(p / context.p[0])))
