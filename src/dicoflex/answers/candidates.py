@@ -25,7 +25,7 @@ from dicoflex.values import differ
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-DRAWS, LATE_DRAWS = 64, 192
+DRAWS, LATE_DRAWS = 96, 192
 LEAST_KEPT = 24
 ROUNDS = 10
 SAME_P = 2
@@ -36,7 +36,7 @@ WEAK = 0.0
 TOP = 0.995
 FAR = 6.0
 SMALL_MOVES = 0.15
-TIMID = 0.1
+TIMID = 0.2
 HANDICAP = 0.5
 LOWER = 0.5
 CRAMPED = 0.2

@@ -23,7 +23,7 @@ from dicoflex.table.encoding import Values
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-NEARNESS = 0.55
+NEARNESS = 0.65
 SAME = 0.02
 """Rows of one way that are no further apart, in shares of ranges, are the same advice: taken when all else is."""
 LAST = 10.0
