@@ -6,7 +6,7 @@ interval for every row; any of some labels is a question for each of them.
 
 from __future__ import annotations
 
-__all__ = ["Part", "Parts", "check_goals", "is_plain", "parts_of"]
+__all__ = ["Part", "Parts", "check_goals", "is_plain", "labelling", "parts_of"]
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -151,6 +151,13 @@ def _scores(check: Check, frame: pd.DataFrame) -> Floats:
     if scores.shape != (len(frame),) or np.isnan(scores).any():
         raise BlackBoxError(f"check gave shape {scores.shape} for {len(frame)} rows; it must return one score per row")
     return scores
+
+
+def labelling(check: Check, label: str) -> Check:
+    """A check of scores as one that gives the labels of a model aimed at an interval; `label` is its inside."""
+    goal = read_goal(label)
+    assert isinstance(goal, Interval)
+    return _sorted_by(check, goal)
 
 
 def _sorted_by(check: Check, interval: Interval) -> Callable[[pd.DataFrame], Any]:
