@@ -45,13 +45,15 @@ def test_a_class_that_a_row_may_have_already_is_no_other(three: DiCoFlex, applic
     """As far as held-out rows showed the stand-in to err, a row near a boundary may be beyond it."""
     said = three.probability(applicants)
     gap = np.diff(np.sort(said.to_numpy(), axis=1)[:, 1:]).ravel()
-    rows = pd.concat([applicants[gap < 0.2].head(3), applicants[gap > 0.9].head(3)])
-    model = three.model_
-    wide = replace(Certificate.none(3), margin=np.full((3, 2), 0.2))
-    found = Explainer(replace(model, certificate=wide)).explain(rows, target="other", n=2, random_state=0)
+    order = np.argsort(gap)
+    rows = applicants.iloc[[*order[:3], *order[-3:]]]
+    wide = replace(Certificate.none(3), margin=np.full((3, 2), gap[order[2]] / 2 + 1e-6))
+    model = replace(three.model_, certificate=wide)
+    found = Explainer(model).explain(rows, target="other", n=2, random_state=0)
     second = said.loc[rows.index].apply(lambda row: row.nlargest(2).index[1], axis=1)
     kept = [second.iloc[i] in labels_of(goal) for i, goal in enumerate(found.targets)]
     assert kept == [False] * 3 + [True] * 3
+    assert all(0 < len(labels_of(goal)) < 3 for goal in found.targets)
     told = three.explain(rows, target="other", n=2, check=lambda frame: np.full(len(frame), "low"), random_state=0)
     assert all(labels_of(goal) == ("high", "middle") for goal in told.targets)
 

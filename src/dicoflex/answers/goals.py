@@ -214,8 +214,9 @@ def _present(
     margin = np.zeros(len(model.labels)) if model.certificate is None else model.certificate.margin[:, 0]
     top = said.argmax(axis=1)
     may = (said + margin >= (said.max(axis=1) - margin[top])[:, None]) & (said >= RULED_OUT)
-    may[may.all(axis=1)] = False
     may[np.arange(len(may)), top] = True
+    # Where none can be ruled out, the least likely class is.
+    may[np.arange(len(may)), said.argmin(axis=1)] &= ~may.all(axis=1)
     return [tuple(label for label, here in zip(model.labels, row, strict=True) if here) for row in may]
 
 
