@@ -124,6 +124,9 @@ def test_by_default_the_decision_counts_and_not_what_is_usual(
     swept = pd.Series({name: sweep(refused, applicants[name].drop_duplicates(), says) for name in found.index})
     assert swept.nunique() > 3
     assert found.corr(swept, method="spearman") >= 0.9
+    least = float(judged.model_.confidence.lowest[list(judged.classes_).index("yes")])
+    at_boundary = judged.sufficiency(refused, target="yes", confidence=least, coherent=False)["share"]
+    pd.testing.assert_series_equal(found, at_boundary)
     usual = judged.sufficiency(refused, target="yes", usual=True)["share"]
     assert usual.sum() < found.sum()
     surest = judged.sufficiency(refused, target="yes", confidence=0.9, coherent=True)["share"]

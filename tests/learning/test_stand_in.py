@@ -96,10 +96,9 @@ def test_leaves_of_many_classes_do_not_run_away(monkeypatch: pytest.MonkeyPatch)
     """Without a hold, a softmax's leaves of few and light rows grow without end, and are certain of what is not so."""
     answers = soft(8) ** 8
     answers /= answers.sum(axis=1, keepdims=True)
-    monkeypatch.setattr(learning, "ROUNDS", 120)
     held = np.abs(learn_trees(ENCODING, VALUES, answers, 0).value).max()
     monkeypatch.setattr(learning, "HELD_BACK", 0.0)
-    assert held < 10 < np.abs(learn_trees(ENCODING, VALUES, answers, 0).value).max()
+    assert 2 * held < np.abs(learn_trees(ENCODING, VALUES, answers, 0).value).max()
 
 
 @pytest.mark.parametrize("absent", [0, 1, 2])
