@@ -80,6 +80,11 @@ def test_what_an_interval_is_made_of() -> None:
     assert at_least(1).parts == (["< 1", ">= 1"], 1)
     assert [between(1, 2).holds(x) for x in (0.9, 1, 2, 2.1)] == [False, True, True, False]
     assert by(-3).from_(10.0) == at_most(7)
+    assert [str(by(b).from_(x)) for b, x in ((2, 16.3144), (40, 583.2174), (-0.05, 0.31234), (0.1, 0.3))] == [
+        ">= 18.32", ">= 623.3", "<= 0.2623", ">= 0.4",
+    ]  # fmt: skip
+    assert by(1e-30).from_(5.0) == at_least(5)
+    assert by(1).from_(1e300) == at_least(1e300)
     assert {Interval(at_least=1), Interval(at_least=1.0)} == {at_least(1)}
     assert isinstance(Request.of(target=[at_least(1), "+4"]).target, tuple)
     assert (Shift(by=1), OneOf(one_of=(1,))) == (by(1), one_of(1))

@@ -172,26 +172,41 @@ class Explainer:
         """
         return ask.probability(self._fitted, rows)
 
-    def necessity(self, rows: pd.DataFrame, *, pairs: bool = False, **asked: Any) -> pd.DataFrame:
+    def necessity(
+        self, rows: pd.DataFrame, *, pairs: bool = False, usual: bool = False, **asked: Any
+    ) -> pd.DataFrame:  # fmt: skip
         """Per feature the share of rows that have an answer and lose it when the feature is frozen: share, low, high.
 
-        pairs: pairs of features, too. asked: as for `explain`.
+        It speaks of the black box's decision: whatever has the target counts, also where it is unusual or the black box
+        is barely sure. pairs: pairs of features, too. usual: count what `explain` would answer with. asked: as for
+        `explain`; `confidence` and `coherent` may also be set one by one.
         """
-        return necessity(self.schema_, self._answered(rows, asked), pairs=pairs)
+        return necessity(self.schema_, self._answered(rows, asked, usual=usual), pairs=pairs)
 
-    def sufficiency(self, rows: pd.DataFrame, *, pairs: bool = False, **asked: Any) -> pd.DataFrame:
+    def sufficiency(
+        self, rows: pd.DataFrame, *, pairs: bool = False, usual: bool = False, **asked: Any
+    ) -> pd.DataFrame:  # fmt: skip
         """Per feature the share of the rows that have an answer in which nothing else changes: share, low, high.
 
-        pairs: pairs of features, too. asked: as for `explain`.
-        """
-        return sufficiency(self.schema_, self._answered(rows, asked), pairs=pairs)
+        pairs, usual, asked: as for `necessity`.
 
-    def _answered(self, rows: pd.DataFrame, asked: dict[str, Any]) -> Any:
-        settled = {"n": 1, "random_state": 0, **asked}
+        >>> from dicoflex.warming import EXAMPLES, rows_like
+        >>> explainer = load(EXAMPLES[0])
+        >>> rows = rows_like(explainer.schema_, 3)
+        >>> found = explainer.sufficiency(rows, target=explainer.classes_[0])
+        >>> list(found.columns), sorted(found.index) == sorted(explainer.schema_.names)
+        (['share', 'low', 'high'], True)
+        """
+        return sufficiency(self.schema_, self._answered(rows, asked, usual=usual), pairs=pairs)
+
+    def _answered(self, rows: pd.DataFrame, asked: dict[str, Any], *, usual: bool) -> Any:
+        usual = switch(usual, "usual")
+        asker = self if usual else Explainer(self._fitted.least_sure())
+        settled = {"n": 1, "random_state": 0, "coherent": usual, **asked}
         own = list(settled.pop("frozen", ()))
 
         def ask_with(frozen: list[Any]) -> Counterfactuals:
-            return self.explain(rows, frozen=[*own, *(name for name in frozen if name not in own)], **settled)
+            return asker.explain(rows, frozen=[*own, *(name for name in frozen if name not in own)], **settled)
 
         return who_is_answered(ask_with, len(rows))
 

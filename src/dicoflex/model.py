@@ -135,6 +135,10 @@ class Model:
         """The same model with more to report, and so another name."""
         return replace(self, report=self.report | facts)
 
+    def least_sure(self) -> Model:
+        """The same model, which asks by default for answers as near to the boundary as it was trained for."""
+        return replace(self, confidence=replace(self.confidence, default=self.confidence.lowest))
+
     def opened(self, row_key: bytes | str) -> Model:
         """The same model with the key of its remembered rows at hand, so that it can be asked for novel rows."""
         if self.remembered is None:

@@ -31,6 +31,7 @@ Label = bool | int | float | str
 Kind = TypeVar("Kind", bound="Goal")
 OTHER = "other"
 """Any class but the present one; where a class has this very name, that class."""
+MOST_PLACES, WHOLE = 15, 2.0**53
 NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 FORMS = {
     "at least": re.compile(rf">=?\s*({NUMBER})"),
@@ -106,8 +107,13 @@ class Shift(Goal):
         return self
 
     def from_(self, score: float) -> Interval:
-        """The interval that a row with this score asks for."""
-        return Interval(at_least=score + self.by) if self.by > 0 else Interval(at_most=score + self.by)
+        """The interval that a row with this score asks for: its end is rounded outwards, by a hundredth of the change.
+
+        >>> str(Shift(by=2).from_(16.3144)), str(Shift(by=-40).from_(600.0))
+        ('>= 18.32', '<= 560')
+        """
+        end = _outwards(score + self.by, 2 - math.floor(math.log10(abs(self.by))), up=self.by > 0)
+        return Interval(at_least=end) if self.by > 0 else Interval(at_most=end)
 
     def __str__(self) -> str:
         return f"by {'+' if self.by > 0 else ''}{_text(self.by)}"
@@ -203,6 +209,16 @@ def _made(kind: type[Kind], **fields: Any) -> Kind:
         return kind(**fields)
     except ValidationError as error:
         raise QueryError(f"target: {str(error.errors()[0]['msg']).removeprefix('Value error, ')}") from None
+
+
+def _outwards(number: float, places: int, *, up: bool) -> float:
+    """A number with so many decimal places, no nearer; as it is where that is more than a float can tell."""
+    many = number * 10.0 ** min(places, MOST_PLACES)
+    if abs(many) >= WHOLE or places > MOST_PLACES:
+        return number
+    # What is round but for its last digits stays where it is.
+    near = round(many, 6)
+    return round((math.ceil(near) if up else math.floor(near)) / 10.0**places, places)
 
 
 def _text(number: float | None) -> str:

@@ -115,6 +115,39 @@ def test_a_model_says_who_still_has_an_answer(
     assert needed["share"].between(0, 1).all()
 
 
+def test_by_default_the_decision_counts_and_not_what_is_usual(
+    judged: DiCoFlex, applicants: pd.DataFrame, says: Callable[[pd.DataFrame], np.ndarray]
+) -> None:
+    """Sufficiency is what a sweep through the black box says: each value of a feature, all else as it is."""
+    refused = applicants[says(applicants) == "no"].head(25)
+    found = judged.sufficiency(refused, target="yes")["share"]
+    swept = pd.Series({name: sweep(refused, applicants[name].drop_duplicates(), says) for name in found.index})
+    assert swept.nunique() > 3
+    assert found.corr(swept, method="spearman") >= 0.9
+    least = float(judged.model_.confidence.lowest[list(judged.classes_).index("yes")])
+    at_boundary = judged.sufficiency(refused, target="yes", confidence=least, coherent=False)["share"]
+    pd.testing.assert_series_equal(found, at_boundary)
+    usual = judged.sufficiency(refused, target="yes", usual=True)["share"]
+    assert usual.sum() < found.sum()
+    surest = judged.sufficiency(refused, target="yes", confidence=0.9, coherent=True)["share"]
+    assert surest.sum() <= usual.sum()
+
+
+def sweep(rows: pd.DataFrame, values: pd.Series, says: Callable[[pd.DataFrame], np.ndarray]) -> float:
+    """The share of rows that have the label with one of these values in place of their own."""
+    tried = [says(rows.assign(**{str(values.name): pd.Series([value] * len(rows), rows.index, values.dtype)}))
+             for value in values]  # fmt: skip
+    return float((np.array(tried) == "yes").any(axis=0).mean())
+
+
+@pytest.mark.parametrize("what", ["necessity", "sufficiency"])
+def test_what_cannot_be_asked_is_refused_and_not_counted(judged: DiCoFlex, queries: pd.DataFrame, what: str) -> None:
+    with pytest.raises(QueryError, match="target 'maybe' is unknown"):
+        getattr(judged, what)(queries, target="maybe")
+    with pytest.raises(QueryError, match="usual must be True or False"):
+        getattr(judged, what)(queries, target="yes", usual="no")
+
+
 def test_the_figure_names_the_features(cfs: Counterfactuals) -> None:
     axes = cfs.plot_importance().axes[0]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["job", "grade", "age", "sex"]

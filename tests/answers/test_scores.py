@@ -171,3 +171,4 @@ def test_limits_hold_and_can_be_loosened(scored: DiCoFlex, people: pd.DataFrame)
     short = [i for i, word in enumerate(found.verdict) if word in ("none", "not found")]
     assert short
     assert any(found.loosen(position=short[0]))
+    assert not found.loosen(position=short[0], check=lambda rows: np.zeros(len(rows)))

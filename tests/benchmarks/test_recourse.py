@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import pairwise
 from typing import Any
 
@@ -10,6 +11,7 @@ import pandas as pd
 import pytest
 
 from benchmarks.cells import Cell, Result
+from benchmarks.command import RESULTS
 from benchmarks.experiments.recourse import audit, linked, people
 from benchmarks.experiments.recourse.page import page as written
 from dicoflex import datasets
@@ -145,6 +147,14 @@ def test_importance_is_held_against_a_sweep(stored: Any) -> None:
     (found,) = of_part(stored("recourse"), "sufficiency")
     assert set(found.figures["shares"]) == set(datasets.load("adult").schema.names)
     assert all(0 <= share <= 1 for shares in found.figures["shares"].values() for share in shares)
+
+
+def test_by_default_importance_ranks_features_as_a_sweep_does() -> None:
+    """The bar of the page that is shown: a full run on Adult, asked with the default arguments."""
+    shown = json.loads((RESULTS / "recourse.json").read_text(encoding="utf-8"))["results"]
+    (found,) = of_part([Result.of(result) for result in shown], "sufficiency")
+    assert found.figures["people"] >= 200
+    assert found.figures["spearman"] >= 0.9 > found.figures["spearman_usual"]
 
 
 def test_the_page_has_the_papers_figures_beside_ours(page: Any) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from dicoflex import Constraints
@@ -68,6 +69,26 @@ def test_a_result_tells_what_to_loosen(loans: Explorer) -> None:
     assert cfs.loosen(rows.index[0])
     with pytest.raises(QueryError, match="is unknown"):
         cfs.loosen("nobody")
+
+
+def test_with_a_check_only_what_it_confirms_counts(loans: Explorer) -> None:
+    explainer, rows = Explainer(loans.model), loans.people.frame.iloc[[7]]
+    wish = Constraints(**TIGHT[1]["constraints"])
+    cfs = explainer.explain(rows, target="yes", n=3, constraints=wish, random_state=0)
+
+    def only_members(frame: pd.DataFrame) -> np.ndarray:
+        return np.where(frame["member"].astype(bool), "yes", "no")
+
+    free, checked = cfs.loosen(), cfs.loosen(check=only_members)
+    assert free
+    assert not cfs.loosen(check=lambda frame: np.full(len(frame), "no"))
+    for one in checked:
+        again = explainer.explain(
+            rows, target="yes", n=3, constraints=one.constraints, confidence=one.confidence, check=only_members,
+            random_state=0,
+        )  # fmt: skip
+        assert len(again) > 0
+    assert [one.found for one in checked] != [one.found for one in free]
 
 
 def test_what_a_schema_demands_is_not_loosened(loans: Explorer) -> None:

@@ -92,6 +92,15 @@ def test_soft_answers_weigh_as_they_are() -> None:
     np.testing.assert_allclose(found, answers, atol=0.02)
 
 
+def test_leaves_of_many_classes_do_not_run_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a hold, a softmax's leaves of few and light rows grow without end, and are certain of what is not so."""
+    answers = soft(8) ** 8
+    answers /= answers.sum(axis=1, keepdims=True)
+    held = np.abs(learn_trees(ENCODING, VALUES, answers, 0).value).max()
+    monkeypatch.setattr(learning, "HELD_BACK", 0.0)
+    assert 2 * held < np.abs(learn_trees(ENCODING, VALUES, answers, 0).value).max()
+
+
 @pytest.mark.parametrize("absent", [0, 1, 2])
 def test_class_that_no_row_has_keeps_its_column(absent: int) -> None:
     answers = soft(3)

@@ -80,9 +80,9 @@ def measure_sufficiency(cell: Cell, models: Path) -> dict[str, Any]:
     model = explainer(cell, task, models, "mixed")
     rows, target = _refused(task), task.data.positive
     started = time.perf_counter()
-    ours = model.sufficiency(rows, target=target, confidence=0.5, coherent=False)["share"]
+    ours = model.sufficiency(rows, target=target)["share"]
     seconds = time.perf_counter() - started
-    usual = model.sufficiency(rows, target=target)["share"]
+    usual = model.sufficiency(rows, target=target, usual=True)["share"]
     swept = _swept(task, rows)
     return {
         "people": len(rows),

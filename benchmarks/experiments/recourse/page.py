@@ -140,14 +140,14 @@ def _sufficiency(figures: dict[str, Any]) -> str:
     text = (
         f"\n## For whom one feature is enough\n\nOn Adult, {figures['people']} people whom a perceptron refuses. "
         "Swept: each value that the table has of a feature is tried, all else as it is, and the perceptron is asked. "
-        "Beside it `sufficiency(rows, confidence=0.5, coherent=False)`, which asks the stand-in, and "
-        "`sufficiency(rows)`, which counts nothing that is rare or doubtful.\n"
+        "Beside it `sufficiency(rows)`, which asks the stand-in, and `sufficiency(rows, usual=True)`, which counts "
+        "nothing that is rare or doubtful.\n"
     )
     ranks = (
         f"\nRank correlation (Spearman) with the sweep: {number(figures['spearman'])}, and "
-        f"{number(figures['spearman_usual'])} by default. {figures['seconds']:.1f} s.\n"
+        f"{number(figures['spearman_usual'])} with `usual=True`. {figures['seconds']:.1f} s.\n"
     )
-    titles = ["feature", "`sufficiency`", "swept", "by default"]
+    titles = ["feature", "`sufficiency`", "swept", "`usual=True`"]
     return text + table(titles, rows) + ranks
 
 

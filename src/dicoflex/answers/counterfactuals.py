@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 
+    from dicoflex.answers.check import Check
     from dicoflex.answers.loosening import Loosening
 
 MAX_SHOWN = 10
@@ -189,19 +190,23 @@ class Counterfactuals:
         found.attrs["compared_with"] = KEPT_ROWS if rows is None else GIVEN_ROWS
         return found
 
-    def loosen(self, row: Any = None, *, position: int | None = None) -> list[Loosening]:
+    def loosen(
+        self, row: Any = None, *, position: int | None = None, check: Check | None = None
+    ) -> list[Loosening]:  # fmt: skip
         """Which single constraint, loosened how far, would give a query more answers; those that help most come first.
 
         Each entry has `kind`, `feature`, `before`, `after`, `found`, a `sentence`, and the loosened `constraints` to
         ask with; constraints of the schema are left as they are. What is told has been tried, under the same seed.
 
-        row: the query's index label, by default the first query; position: its place, where labels repeat.
+        row: the query's index label, by default the first query; position: its place, where labels repeat. check: as
+        for `explain`, which does not keep it: only rows that it confirms count; without it the stand-in's word does.
         """
         from dicoflex.answers.relaxing import loosenings
 
         if self.origin is None:
             raise QueryError("a result that was made by hand has no model to ask again; explain the rows")
-        return loosenings(self.origin, self.request, self._place(row, position))
+        place = self._place(row, position)
+        return loosenings(self.origin, self.request, place, self.queries.iloc[[place]], check=check)
 
     @property
     def dependent(self) -> list[Any]:

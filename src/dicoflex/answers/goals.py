@@ -6,7 +6,7 @@ interval for every row; any of some labels is a question for each of them.
 
 from __future__ import annotations
 
-__all__ = ["Part", "Parts", "check_goals", "is_plain", "parts_of"]
+__all__ = ["Part", "Parts", "check_goals", "is_plain", "labelling", "parts_of"]
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -26,6 +26,8 @@ from dicoflex.targets import OTHER, Goal, Interval, OneOf, Shift, read_goal
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+RULED_OUT = 0.02
+"""A class to which the stand-in gives less is none that a row may have."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ def check_goals(model: Model, wanted: Sequence[Any]) -> None:
     """Refuse what a model can't be asked for, before there are rows."""
     for one in wanted:
         if model.score is None:
-            _labels(model, one, None)
+            _labels(model, one, ())
         elif isinstance(goal := _goal(one), Interval):
             aimed(model, goal)
 
@@ -151,6 +153,13 @@ def _scores(check: Check, frame: pd.DataFrame) -> Floats:
     return scores
 
 
+def labelling(check: Check, label: str) -> Check:
+    """A check of scores as one that gives the labels of a model aimed at an interval; `label` is its inside."""
+    goal = read_goal(label)
+    assert isinstance(goal, Interval)
+    return _sorted_by(check, goal)
+
+
 def _sorted_by(check: Check, interval: Interval) -> Callable[[pd.DataFrame], Any]:
     """A check that says whether rows lie below an interval, inside or above."""
     names, (low, high) = interval.parts[0], interval.ends
@@ -176,8 +185,8 @@ def _labelled(
     check: Check | None,
 ) -> list[Part]:  # fmt: skip
     is_open = any(one is None or _is_other(model, one) for one in wanted)
-    now = _present(model, values, frame, check) if is_open else []
-    sets = [_labels(model, one, now[i] if now else None) for i, one in enumerate(wanted)]
+    now = _present(model, values, frame, check) if is_open else [()] * len(wanted)
+    sets = [_labels(model, one, has) for one, has in zip(wanted, now, strict=True)]
     found = []
     for label in model.labels:
         places = np.array([i for i, labels in enumerate(sets) if label in labels], dtype=np.int64)
@@ -192,17 +201,29 @@ def _told(labels: tuple[Any, ...]) -> Any:
     return labels[0] if len(labels) == 1 else OneOf(one_of=labels)
 
 
-def _present(model: Model, values: Values, frame: pd.DataFrame | None, check: Check | None) -> list[Any]:
-    """The label that each row has now."""
+def _present(
+    model: Model, values: Values, frame: pd.DataFrame | None, check: Check | None
+) -> list[tuple[Any, ...]]:  # fmt: skip
+    """The labels that each row may have now: the one that a check gives it, or those that the stand-in can't rule out.
+
+    As far as held-out rows showed the stand-in to err, a row near a boundary may have the class beyond it already.
+    """
     if check is not None and frame is not None:
-        return list(check_labels(check, frame.copy(), model.labels))
-    return [model.labels[i] for i in model.stand_in.probabilities(values).argmax(axis=1)]
+        return [(label,) for label in check_labels(check, frame.copy(), model.labels)]
+    said = model.stand_in.probabilities(values)
+    margin = np.zeros(len(model.labels)) if model.certificate is None else model.certificate.margin[:, 0]
+    top = said.argmax(axis=1)
+    may = (said + margin >= (said.max(axis=1) - margin[top])[:, None]) & (said >= RULED_OUT)
+    may[np.arange(len(may)), top] = True
+    # Where none can be ruled out, the least likely class is.
+    may[np.arange(len(may)), said.argmin(axis=1)] &= ~may.all(axis=1)
+    return [tuple(label for label, here in zip(model.labels, row, strict=True) if here) for row in may]
 
 
-def _labels(model: Model, wanted: Any, now: Any) -> tuple[Any, ...]:
-    """The labels that one row asks for, in the model's order."""
+def _labels(model: Model, wanted: Any, now: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The labels that one row asks for, in the model's order; `now` are those that it may have."""
     if _is_other(model, wanted) or (wanted is None and len(model.labels) == 2):
-        return tuple(label for label in model.labels if label != now)
+        return tuple(label for label in model.labels if label not in now)
     asked = wanted.one_of if isinstance(wanted, OneOf) else (wanted,)
     if isinstance(wanted, Interval | Shift):
         raise QueryError(

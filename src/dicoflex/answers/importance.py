@@ -104,11 +104,10 @@ def sufficiency(schema: Schema, answered: Answers, *, pairs: bool = False) -> pd
     pairs: pairs of features, too.
     """
     every = list(schema.names)
-    lines, total = [], 0
+    lines, total = [], len(answered([]))
     for names in _sets(schema, pairs=pairs):
         found = answered([name for name in every if name not in names])
         lines.append((names, int(found.sum())))
-        total = len(found)
     return _table(lines, total)
 
 
@@ -127,12 +126,17 @@ def _table(lines: list[tuple[tuple[Any, ...], int]], total: int) -> pd.DataFrame
 
 
 def who_is_answered(explain: Callable[..., Counterfactuals], n_rows: int) -> Answers:
-    """For lists of features to freeze, which rows have an answer; where nothing may change, none has."""
+    """For lists of features to freeze, which rows have an answer; where nothing may change, none has.
+
+    What can't be asked with nothing frozen is refused: a label that there is not is no feature's lack.
+    """
 
     def answered(frozen: Sequence[Any]) -> Bools:
         try:
             found = explain(frozen=list(frozen))
-        except (ConstraintError, QueryError):
+        except (ConstraintError, QueryError) as error:
+            if not frozen and not isinstance(error, ConstraintError):
+                raise
             return np.zeros(n_rows, dtype=bool)
         return np.bincount(found.positions, minlength=n_rows) > 0
 

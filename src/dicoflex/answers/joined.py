@@ -46,6 +46,11 @@ class JoinedOrigin(Origin):
     source: Ints = None  # type: ignore[assignment]
     home: Ints = None  # type: ignore[assignment]
 
+    @property
+    def is_scored(self) -> bool:
+        """Whether a model of scores was asked."""
+        return self.asked.score is not None
+
     def of_query(self, position: int) -> tuple[Origin, int]:
         """The origin that is asked about a query, and the query's position there."""
         part, place = self.home[position]

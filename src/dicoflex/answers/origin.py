@@ -38,6 +38,11 @@ class Origin:
     free: bool
     uncounted: NDArray[np.bool_]
 
+    @property
+    def is_scored(self) -> bool:
+        """Whether a model of scores was asked."""
+        return self.model.score is not None
+
     def of_query(self, position: int) -> tuple[Origin, int]:
         """The origin that is asked about a query, and the query's position there."""
         return self, position

@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicoflex.answers.candidates import candidates, coherence_of
+from dicoflex.answers.check import Check
 from dicoflex.answers.explain import chosen_draws, some_draws, terms_of
+from dicoflex.answers.frames import confirmed
 from dicoflex.answers.query import Query
 from dicoflex.answers.refined import chosen_of, with_searched
 from dicoflex.answers.ways import ways_of
@@ -52,18 +54,23 @@ class Pool:
         return len(self.values)
 
 
-def pool(model: Model, query: Query) -> Pool:
-    """The pool of a query of one row, which must be answerable."""
+def pool(model: Model, query: Query, check: Check | None = None) -> Pool:
+    """The pool of a query of one row, which must be answerable; with a check, of rows that it confirms."""
     terms, which = terms_of(model, query, filtered=True), np.zeros(1, dtype=np.int64)
     own = query.context.query[0]
     if not query.request.refine or model.coherence is None:
         draws = some_draws(model, query, which, terms)
+        if check is not None:
+            draws = draws.take(np.flatnonzero(confirmed(model, query, draws.values, draws.query, check)))
         taken = draws.take(chosen_draws(model, query, draws))
         way = ways_of(differ(taken.values, own)) if len(taken) else which[:0]
         unknown = np.full(len(taken), np.nan)
         plans = Plans(taken.values, taken.key, taken.probability, unknown, way)
         return Pool(draws.values, draws.probability, draws.values, plans)
-    found, _ = with_searched(model, query, candidates(model, query, which, terms), terms, most=LOOKED_AT)
+    found = candidates(model, query, which, terms)
+    if check is not None:
+        found = found.take(confirmed(model, query, found.values, found.query, check))
+    found, _ = with_searched(model, query, found, terms, check, most=LOOKED_AT)
     chosen, way = chosen_of(model, query, found)
     rarity = coherence_of(model).density.rarity(chosen.row_density, query.context.target[chosen.query])
     plans = Plans(chosen.values, chosen.key, chosen.probability, rarity, way)

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 __all__ = ["loosenings"]
 
+from dataclasses import replace
 
+import pandas as pd
+
+from dicoflex.answers.check import Check
+from dicoflex.answers.goals import labelling
 from dicoflex.answers.loosening import Loosening, confidence_loosened, loosened
 from dicoflex.answers.origin import Origin
 from dicoflex.answers.pool import Pool, pool
@@ -14,19 +19,24 @@ from dicoflex.constraints.kinds import KINDS
 from dicoflex.request import Request
 
 
-def loosenings(origin: Origin, request: Request, position: int) -> list[Loosening]:
-    """What would give the query at `position` more answers; `request` as it bound."""
+def loosenings(
+    origin: Origin, request: Request, position: int, row: pd.DataFrame, *, check: Check | None = None
+) -> list[Loosening]:  # fmt: skip
+    """What would give the query at `position`, which is `row`, more answers; `request` as it bound."""
+    is_scored = origin.is_scored
     origin, position = origin.of_query(position)
     model, context = origin.model, origin.context.take(slice(position, position + 1))
     given, own = request.constraints, context.query
+    if check is not None and is_scored:
+        check = labelling(check, model.labels[context.target[0]])
     owner = {one.entry: one for one in model.schema.constraints.one_by_one()}
 
     def look(constraints: Constraints, sure: float | None = request.confidence) -> Pool | None:
         asked = request.model_copy(
             update={"constraints": constraints, "frozen": constraints.frozen, "confidence": sure}
         )
-        query = Query.of_values(model, own, context.target, asked)
-        return pool(model, query) if query.feasible[0] and not query.frozen.all() else None
+        query = replace(Query.of_values(model, own, context.target, asked), given=row)
+        return pool(model, query, check) if query.feasible[0] and not query.frozen.all() else None
 
     ones = [one for one in given.one_by_one() if KINDS[one.kind].role == "limit" and owner.get(one.entry) != one]
     present = look(given)

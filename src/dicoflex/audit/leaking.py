@@ -97,7 +97,10 @@ def leak(
     is tried.
     """
     if explainer.model_.score is not None:
-        raise SettingError("the audit of leaks asks for labels, and this model explains scores; fit one of its labels")
+        raise SettingError(
+            "the audit of leaks attacks models of labels, and this one explains scores; audit a model of the same rows "
+            "that is fitted to labels, such as y = scores >= 620"
+        )
     effort = effort or Effort()
     model, seed = explainer.model_, random_state
     columns = _columns(explainer, quasi)
