@@ -6,11 +6,13 @@ interval for every row; any of some labels is a question for each of them.
 
 from __future__ import annotations
 
-__all__ = ["Part", "Parts", "check_goals", "is_plain", "parts_of"]
+__all__ = [
+    "Part", "Parts", "Refused", "asks_for_a_change", "check_goals", "is_plain", "labels_wanted", "parts_of",
+]  # fmt: skip
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -22,6 +24,7 @@ from dicoflex.errors import BlackBoxError, QueryError, named
 from dicoflex.model import Model
 from dicoflex.request import Request
 from dicoflex.table.encoding import Values
+from dicoflex.table.unseen import Known
 from dicoflex.targets import OTHER, Goal, Interval, OneOf, Shift, read_goal
 
 Floats = NDArray[np.float64]
@@ -32,7 +35,8 @@ Ints = NDArray[np.int64]
 class Part:
     """A question to one model for the rows at some places, each with one label.
 
-    wanted: what each of these rows asks for in all its parts together, as results tell it.
+    wanted: what each of these rows asks for in all its parts together, as results tell it. known: the rows, where some
+    of their values were never seen in training.
     """
 
     model: Model
@@ -40,14 +44,23 @@ class Part:
     request: Request
     check: Check | None
     wanted: Sequence[Any]
+    known: Known | None = None
+
+
+class Refused(NamedTuple):
+    """What a row asked for that can't be asked, why, and whether that is because nothing allowed can be an answer."""
+
+    goal: Any
+    why: str
+    is_impossible: bool = False
 
 
 @dataclass(frozen=True)
 class Parts:
-    """The questions that a request is; refused: by place, what rows asked for that can't be asked, and why."""
+    """The questions that a request is; refused: by place, the rows of which nothing can be asked."""
 
     asked: list[Part]
-    refused: dict[int, tuple[Any, str]] = field(default_factory=dict)
+    refused: dict[int, Refused] = field(default_factory=dict)
 
 
 def is_plain(model: Model, request: Request) -> bool:
@@ -75,9 +88,14 @@ def check_goals(model: Model, wanted: Sequence[Any]) -> None:
     """Refuse what a model can't be asked for, before there are rows."""
     for one in wanted:
         if model.score is None:
-            _labels(model, one, None)
+            labels_wanted(model, one, None)
         elif isinstance(goal := _goal(one), Interval):
             aimed(model, goal)
+
+
+def asks_for_a_change(model: Model, wanted: Any) -> bool:
+    """Whether a target is measured from a row's own score."""
+    return model.score is not None and isinstance(_goal(wanted), Shift)
 
 
 # -- scores ------------------------------------------------------------------------------------------------------
@@ -104,7 +122,7 @@ def _scored(
     places: dict[Interval, list[int]] = {}
     # Kept here: a call may ask for more intervals than a model keeps.
     models: dict[Interval, Model] = {}
-    refused: dict[int, tuple[Any, str]] = {}
+    refused: dict[int, Refused] = {}
     for i, (interval, goal) in enumerate(zip(intervals, goals, strict=True)):
         try:
             models[interval] = models.get(interval) or aimed(model, interval)
@@ -112,9 +130,9 @@ def _scored(
         except QueryError as error:
             if not isinstance(goal, Shift):
                 raise
-            refused[i] = str(interval), str(error)
+            refused[i] = Refused(str(interval), str(error))
     if not places:
-        raise QueryError(refused[0][1])
+        raise QueryError(refused[0].why)
     asked = [
         Part(
             model=models[interval],
@@ -177,7 +195,7 @@ def _labelled(
 ) -> list[Part]:  # fmt: skip
     is_open = any(one is None or _is_other(model, one) for one in wanted)
     now = _present(model, values, frame, check) if is_open else []
-    sets = [_labels(model, one, now[i] if now else None) for i, one in enumerate(wanted)]
+    sets = [labels_wanted(model, one, now[i] if now else None) for i, one in enumerate(wanted)]
     found = []
     for label in model.labels:
         places = np.array([i for i, labels in enumerate(sets) if label in labels], dtype=np.int64)
@@ -199,7 +217,7 @@ def _present(model: Model, values: Values, frame: pd.DataFrame | None, check: Ch
     return [model.labels[i] for i in model.stand_in.probabilities(values).argmax(axis=1)]
 
 
-def _labels(model: Model, wanted: Any, now: Any) -> tuple[Any, ...]:
+def labels_wanted(model: Model, wanted: Any, now: Any) -> tuple[Any, ...]:
     """The labels that one row asks for, in the model's order."""
     if _is_other(model, wanted) or (wanted is None and len(model.labels) == 2):
         return tuple(label for label in model.labels if label != now)

@@ -11,12 +11,15 @@ from dicoflex.answers.pool import Pool, pool
 from dicoflex.answers.query import Query
 from dicoflex.constraints import Constraints
 from dicoflex.constraints.kinds import KINDS
+from dicoflex.errors import QueryError
 from dicoflex.request import Request
 
 
 def loosenings(origin: Origin, request: Request, position: int) -> list[Loosening]:
     """What would give the query at `position` more answers; `request` as it bound."""
     origin, position = origin.of_query(position)
+    if origin.unseen is not None and origin.unseen[position]:
+        raise QueryError("the row holds a value that training never had, and nothing is tried for it; give one it had")
     model, context = origin.model, origin.context.take(slice(position, position + 1))
     given, own = request.constraints, context.query
     owner = {one.entry: one for one in model.schema.constraints.one_by_one()}

@@ -213,6 +213,12 @@ def explain(
             "--search/--no-search", help="Where no draw is an answer, look at all rows that are allowed, or at many."
         ),
     ] = True,
+    on_unseen: Annotated[
+        str,
+        typer.Option(
+            metavar="answer|error", help="Rows with a level, or a gap, that training never had: leave it, or refuse."
+        ),
+    ] = "answer",
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", help="File to write: .csv, .json, .html or .parquet.", show_default="the terminal"),
@@ -256,6 +262,7 @@ def explain(
         confidence=confidence,
         novel=novel,
         exhaustive=search,
+        on_unseen=on_unseen,
         random_state=seed,
     )
     if out is None:

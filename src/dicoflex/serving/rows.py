@@ -11,7 +11,7 @@ from typing import Any
 from dicoflex.errors import named
 from dicoflex.serving.engine import Cells
 from dicoflex.serving.problems import MOST_ERRORS, Problem
-from dicoflex.table.feature import MAX_NUMBER, Feature
+from dicoflex.table.feature import MAX_NUMBER, Feature, Level
 from dicoflex.table.schema import Schema
 
 Id = str | int
@@ -47,12 +47,12 @@ class _Column:
         levels = frozenset(map(as_json_has_it, feature.levels))
         return cls(str(feature.name), feature, levels, max(least, -MAX_NUMBER), min(greatest, MAX_NUMBER))
 
-    def wrong(self, cell: Any) -> str | None:
-        """What is wrong with a value; None where nothing is."""
+    def wrong(self, cell: Any, *, unseen: bool = False) -> str | None:
+        """What is wrong with a value, None where nothing is; unseen: what training never had is fine."""
         if cell is None:
-            return None if self.feature.missing else "is null, and no training row lacks it"
+            return None if self.feature.missing or unseen else "is null, and no training row lacks it"
         if not self.feature.is_number:
-            known = as_json_has_it(cell) in self.levels
+            known = as_json_has_it(cell) in self.levels or (unseen and isinstance(cell, Level))
             return None if known else f"is none of its levels: {self.feature.values_text()}"
         if type(cell) not in (int, float):
             return "is no number"
@@ -74,10 +74,11 @@ class RowReader:
         self.columns = [_Column.of(feature) for feature in schema.features]
         self.names = {column.name for column in self.columns}
 
-    def read(self, sent: list[Any], *, first: int = 0, where: str = "/rows") -> Rows:
+    def read(self, sent: list[Any], *, first: int = 0, where: str = "/rows", unseen: bool = False) -> Rows:
         """Rows as sent, `{"id": …, "values": {…}, "target": …}` each; what does not fit is told with its place.
 
-        first: the number of the first of them, where they are a part of more.
+        first: the number of the first of them, where they are a part of more. unseen: whether they may hold levels and
+        nulls that training never had.
         """
         errors: Errors = []
         cells, ids, targets = [], [], []
@@ -85,13 +86,13 @@ class RowReader:
             values, name, target = _parts(row, i, f"{where}/{i}", errors)
             ids.append(name)
             targets.append(target)
-            cells.append(self.cells(values, f"{where}/{i}/values", errors))
+            cells.append(self.cells(values, f"{where}/{i}/values", errors, unseen=unseen))
             if len(errors) >= MOST_ERRORS:
                 break
         refuse(errors)
         return Rows(cells, ids, targets, sent)
 
-    def cells(self, values: Mapping[str, Any], where: str, errors: Errors) -> Cells:
+    def cells(self, values: Mapping[str, Any], where: str, errors: Errors, *, unseen: bool = False) -> Cells:
         """A row's values in the order of the features; an absent one is an error, null is a missing value."""
         cells = []
         for column in self.columns:
@@ -99,7 +100,7 @@ class RowReader:
                 errors.append((f"{where}/{column.name}", "is absent; null would be a missing value"))
                 continue
             cell = values[column.name]
-            if wrong := column.wrong(cell):
+            if wrong := column.wrong(cell, unseen=unseen):
                 errors.append((f"{where}/{column.name}", wrong))
             cells.append(cell)
         if len(cells) < len(values):

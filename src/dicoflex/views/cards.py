@@ -304,7 +304,7 @@ def step_of(before: Any, after: Any, feature: Feature) -> tuple[str, float]:
         return "other", 1.0
     if feature.is_number:
         step, reach = after - before, (feature.maximum or 0.0) - (feature.minimum or 0.0)
-    elif feature.kind is Kind.ORDINAL:
+    elif feature.kind is Kind.ORDINAL and feature.is_level(before):
         order = {typed(level): i for i, level in enumerate(feature.levels)}
         step, reach = order[typed(after)] - order[typed(before)], len(feature.levels) - 1
     else:
