@@ -173,12 +173,12 @@ def say_schema(described: Schema, console: Console) -> None:
 
 
 def say_suggested(described: Schema, console: Console) -> None:
-    """What the names of the features suggest and no constraint says yet."""
+    """What the features suggest and no constraint says yet."""
     stated = {one.entry for one in described.constraints.one_by_one()}
     left = [one for one in described.suggested().one_by_one() if one.entry not in stated]
     if not left:
         return
-    table = print_table("suggested by its name, taken with --suggest")
+    table = print_table("suggested, taken with --suggest")
     for one in left:
         table.add_row(Text(printable(one.text)))
     console.print()

@@ -48,7 +48,7 @@ class TableFlags:
     ] = None
     suggest: Annotated[
         bool,
-        typer.Option("--suggest", help="Take the constraints that the columns' names suggest, which 'schema' shows."),
+        typer.Option("--suggest", help="Take the constraints that the columns suggest, which 'schema' shows."),
     ] = False
     min_count: Annotated[
         int,

@@ -85,7 +85,7 @@ class Schema(BaseModel):
         limits: column to (lowest, highest); wider than seen is allowed, narrower is not.
         min_count: what fewer rows have is not named: their levels and missing values are left out, and limits are
         numbers that at least so many rows lie at or beyond. Orders and limits that are given stay as they are.
-        suggest: take the constraints that the columns' names suggest; see `suggested`.
+        suggest: take the constraints that the columns suggest; see `suggested`.
 
         >>> frame = pd.DataFrame({"grade": ["b", "a", "c"], "sector": [3, 1, 3]})
         >>> print(Schema.infer(frame, kinds={"sector": "categorical"}, orders={"grade": ["a", "b", "c"]}))
@@ -109,7 +109,7 @@ class Schema(BaseModel):
         return described.with_constraints(described.suggested()) if suggest else described
 
     def suggested(self) -> Constraints:
-        """Constraints that the features' names suggest: age does not fall, sex, race, birth and nationality stay.
+        """Constraints that the features suggest: age waits, sex, race, birth and nationality stay, nothing gets lost.
 
         >>> Schema.infer(pd.DataFrame({"age": [31, 52], "sex": ["f", "m"]})).suggested().frozen
         ('sex',)
