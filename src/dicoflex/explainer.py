@@ -56,6 +56,12 @@ class Explainer:
         return self._fitted.fingerprint
 
     @property
+    def dependencies_(self) -> dict[Any, str]:
+        """By feature, in words, what it follows from in every training row; in answers it follows too."""
+        coherence = self._fitted.coherence
+        return {} if coherence is None else dict(coherence.dependencies.told(self.schema_))
+
+    @property
     def row_key_(self) -> bytes | None:
         """The key that the training rows are remembered under, to be kept for `load`; None where it is not at hand."""
         remembered = self._fitted.remembered

@@ -18,6 +18,7 @@ from dicoflex.cli.constraint_flags import Flags, constraints, matches
 from dicoflex.cli.messages import (
     counted,
     note,
+    say_dependencies,
     say_fitted,
     say_header,
     say_schema,
@@ -27,7 +28,7 @@ from dicoflex.cli.messages import (
 )
 from dicoflex.cli.options import Drop, ModelFile, Rows, Seed, spread
 from dicoflex.cli.row_keys import made_key, read_key_file
-from dicoflex.cli.tables import TableFlags, query_rows, sampled_rows, training_rows, written_rows
+from dicoflex.cli.tables import TableFlags, dependencies_in, query_rows, sampled_rows, training_rows, written_rows
 from dicoflex.errors import QueryError, named
 from dicoflex.runtime.printable import printable_json
 from dicoflex.runtime.whole_files import write_text
@@ -101,6 +102,7 @@ def schema(
     frame, described = training_rows(data, table, label=label)
     say_schema(described, Console())
     say_suggested(described, Console())
+    say_dependencies(described, dependencies_in(frame[described.names], described), Console())
     if out is not None:
         write_text(out, described.to_json() + "\n")
         note(f"{counted(len(frame), 'row')} described; wrote {out}: edit it, then dicoflex fit ... --schema {out}")

@@ -6,6 +6,7 @@ __all__ = [
     "counted",
     "note",
     "print_table",
+    "say_dependencies",
     "say_fitted",
     "say_header",
     "say_schema",
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from dicoflex.answers.counterfactuals import Counterfactuals
+    from dicoflex.coherence.dependencies import Dependencies
     from dicoflex.estimator import DiCoFlex
     from dicoflex.table.schema import Schema
 
@@ -101,6 +103,7 @@ def _counts(labels: pd.Series) -> str:
 
 def say_header(header: Mapping[str, Any], path: Path) -> None:
     """The facts of a model file, and its schema, as two tables."""
+    from dicoflex.coherence import dependencies
     from dicoflex.table.schema import Schema
 
     try:
@@ -116,6 +119,19 @@ def say_header(header: Mapping[str, Any], path: Path) -> None:
     console.print(table)
     console.print()
     say_schema(described, console)
+    if header.get("dependencies"):
+        say_dependencies(described, dependencies.Dependencies.restore(described, header["dependencies"]), console)
+
+
+def say_dependencies(described: Schema, found: Dependencies, console: Console) -> None:
+    """What follows from what in every row, and so in every answer, and how to switch each off."""
+    if not found.found:
+        return
+    table = print_table("in every row, and in every answer", "to switch it off")
+    for name, text in found.told(described):
+        table.add_row(Text(printable(text)), Text(printable(f"fit --no-dependency {shlex.quote(str(name))}")))
+    console.print()
+    console.print(table)
 
 
 def _facts(header: Mapping[str, Any]) -> dict[str, str]:

@@ -142,6 +142,10 @@ class Dependencies:
             value=np.array([value for one in found for value in one.values], dtype=np.float64),
         )
 
+    def told(self, schema: Schema) -> list[tuple[Any, str]]:
+        """The name of each dependent feature, and in words what it follows from."""
+        return [(schema.names[one.follows], one.describe(schema)) for one in self.found]
+
     def state(self) -> list[dict[str, Any]]:
         """The dependencies as plain JSON."""
         return [one.model_dump(mode="json", exclude_defaults=True) for one in self.found]
