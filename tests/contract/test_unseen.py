@@ -202,6 +202,8 @@ def test_what_else_does_not_fit_is_still_refused(judged: DiCoFlex, odd: pd.DataF
         judged.explain(odd.assign(visits=1.5), **ASKED)
     with pytest.raises(UnseenError, match="has the value"):
         judged.explain(odd.assign(city=[["Ulm"]] * len(odd)), **ASKED)
+    with pytest.raises(UnseenError, match="'area' has the value '5'"):
+        judged.explain(odd.assign(area=["5"] * len(odd)), **ASKED)
 
 
 def test_refined_answers_leave_it_too() -> None:

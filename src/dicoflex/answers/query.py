@@ -71,7 +71,7 @@ class Query:
         else:
             targets = _targets(model, request, values)
         plan = _planned(model, request, bound, known)
-        return cls._of(model, values, targets, bound.asked(request), plan, frame, known)
+        return cls._of(model, values, targets, bound.asked(request), plan, given=frame, known=known)
 
     @classmethod
     def of_cells(
@@ -110,7 +110,7 @@ class Query:
         held = mask if limits is None else limits.frozen | limits.follows
         context = Context(values, targets, np.full(len(values), asked.p), held, sure)
         assert asked.seed is not None
-        return cls(context, row_keys(values, asked.seed), asked, frozen, limits, given, known)
+        return cls(context, row_keys(values, asked.seed), asked, frozen, limits, given=given, known=known)
 
     def __len__(self) -> int:
         return len(self.keys)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["GREATEST_ID", "LONGEST_ID", "Id", "RowReader", "Rows", "as_json_has_it", "refuse"]
+__all__ = ["GREATEST_ID", "LONGEST_ID", "LONGEST_LEVEL", "Id", "RowReader", "Rows", "as_json_has_it", "refuse"]
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,6 +18,7 @@ Id = str | int
 Errors = list[tuple[str, str]]
 LONGEST_ID = 200
 GREATEST_ID = 2**53 - 1
+LONGEST_LEVEL = 200
 PARTS = ("id", "values", "target")
 
 
@@ -52,13 +53,18 @@ class _Column:
         if cell is None:
             return None if self.feature.missing or unseen else "is null, and no training row lacks it"
         if not self.feature.is_number:
-            known = as_json_has_it(cell) in self.levels or (unseen and isinstance(cell, Level))
+            known = as_json_has_it(cell) in self.levels or (unseen and self._may_be_new(cell))
             return None if known else f"is none of its levels: {self.feature.values_text()}"
         if type(cell) not in (int, float):
             return "is no number"
         if not self.least <= cell <= self.greatest:
             return f"is beyond what {self.feature.dtype} holds"
         return "is no whole number" if self.feature.is_whole and cell % 1 else None
+
+    def _may_be_new(self, cell: Any) -> bool:
+        """Whether a value could be a level that training never had: short, and not "5" where 5 is a level."""
+        text = str(cell) if isinstance(cell, Level) else ""
+        return 0 < len(text) <= LONGEST_LEVEL and text not in {str(level) for _, level in self.levels}
 
 
 class RowReader:

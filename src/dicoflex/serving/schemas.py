@@ -10,7 +10,7 @@ from typing import Any
 from dicoflex.constraints.reading import MOST_RULES
 from dicoflex.model import Model
 from dicoflex.serving.questions import Wish
-from dicoflex.serving.rows import GREATEST_ID, LONGEST_ID
+from dicoflex.serving.rows import GREATEST_ID, LONGEST_ID, LONGEST_LEVEL
 from dicoflex.serving.settings import Settings
 from dicoflex.table.feature import MAX_NUMBER, Feature
 from dicoflex.targets import OTHER
@@ -154,7 +154,7 @@ def _constraints(model: Model) -> dict[str, Any]:
     return _object(properties)
 
 
-UNSEEN = {"type": ["string", "number", "boolean", "null"]}
+UNSEEN = {"type": ["string", "number", "boolean", "null"], "maxLength": LONGEST_LEVEL}
 NUMBER, NULL = {"type": "number"}, {"type": "null"}
 STEP = {"type": "number", "exclusiveMinimum": 0, "maximum": MAX_NUMBER}
 PAIR = {

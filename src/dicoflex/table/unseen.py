@@ -27,6 +27,7 @@ from dicoflex.values import is_half_read, is_missing, plain, typed
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+LONGEST_SHOWN = 60
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,9 @@ def said_of_unseen(schema: Schema, j: int, value: Any) -> str:
     rarely = f" or in fewer than {least} rows" if least > 1 else ""
     if is_missing(value):
         return f"{name} is missing, which it never was in training{rarely}"
-    return f"{name} {plain(value)!r} was never seen in training{rarely}"
+    text = repr(plain(value))
+    shown = text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
+    return f"{name} {shown} was never seen in training{rarely}"
 
 
 def known_frame(encoding: Encoding, frame: pd.DataFrame, places: Floats) -> Known:
@@ -154,15 +157,18 @@ def _remembered(told: dict[Any, bool], test: Callable[[Any], bool], cell: Any) -
 
 
 def _test(feature: Feature) -> Callable[[Any], bool]:
-    """Says whether a plain value of a feature is unseen; of what no column can hold, that it is not."""
-    lookup = code_lookup(feature.levels)
+    """Says whether a plain value of a feature is unseen; of what no column can hold, that it is not.
+
+    Nor is "5" where 5 is a level: who sends that means the level, and is to be told.
+    """
+    lookup, texts = code_lookup(feature.levels), set(map(str, feature.levels))
 
     def is_unseen(cell: Any) -> bool:
         if is_missing(cell):
             return not feature.missing
         if feature.is_number or not isinstance(cell, Level) or is_half_read(cell):
             return False
-        return typed(cell) not in lookup and ("any", cell) not in lookup
+        return typed(cell) not in lookup and ("any", cell) not in lookup and str(cell) not in texts
 
     return is_unseen
 
