@@ -102,7 +102,7 @@ def schema(
     frame, described = training_rows(data, table, label=label)
     say_schema(described, Console())
     say_suggested(described, Console())
-    say_dependencies(described, dependencies_in(frame[described.names], described), Console())
+    say_dependencies(*dependencies_in(frame[described.names], described), Console())
     if out is not None:
         write_text(out, described.to_json() + "\n")
         note(f"{counted(len(frame), 'row')} described; wrote {out}: edit it, then dicoflex fit ... --schema {out}")

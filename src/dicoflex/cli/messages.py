@@ -18,7 +18,7 @@ __all__ = [
 import json
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from dicoflex.answers.counterfactuals import Counterfactuals
-    from dicoflex.coherence.dependencies import Dependencies
     from dicoflex.estimator import DiCoFlex
     from dicoflex.table.schema import Schema
 
@@ -103,12 +102,14 @@ def _counts(labels: pd.Series) -> str:
 
 def say_header(header: Mapping[str, Any], path: Path) -> None:
     """The facts of a model file, and its schema, as two tables."""
-    from dicoflex.coherence import dependencies
+    from dicoflex.table.dependency import Dependency
     from dicoflex.table.schema import Schema
 
     try:
         facts = _facts(header)
         described = Schema.from_json(json.dumps(header["encoding"]["schema"]))
+        found = [Dependency.model_validate_json(json.dumps(one)) for one in header.get("dependencies", ())]
+        texts = [one.describe(described) for one in found]
     except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
         raise ModelFileError(f"{path}: the header does not describe a model ({error}); save the model again") from None
     console = Console()
@@ -119,16 +120,15 @@ def say_header(header: Mapping[str, Any], path: Path) -> None:
     console.print(table)
     console.print()
     say_schema(described, console)
-    if header.get("dependencies"):
-        say_dependencies(described, dependencies.Dependencies.restore(described, header["dependencies"]), console)
+    say_dependencies([described.names[one.follows] for one in found], texts, console)
 
 
-def say_dependencies(described: Schema, found: Dependencies, console: Console) -> None:
+def say_dependencies(names: Sequence[Any], texts: Sequence[str], console: Console) -> None:
     """What follows from what in every row, and so in every answer, and how to switch each off."""
-    if not found.found:
+    if not names:
         return
     table = print_table("in every row, and in every answer", "to switch it off")
-    for name, text in found.told(described):
+    for name, text in zip(names, texts, strict=True):
         table.add_row(Text(printable(text)), Text(printable(f"fit --no-dependency {shlex.quote(str(name))}")))
     console.print()
     console.print(table)

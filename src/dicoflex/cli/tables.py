@@ -19,7 +19,6 @@ from dicoflex.table.files import TABLE_ENDINGS, ending_of, read, read_as, read_t
 if TYPE_CHECKING:
     import pandas as pd
 
-    from dicoflex.coherence.dependencies import Dependencies
     from dicoflex.table.schema import Schema
 
 
@@ -101,15 +100,16 @@ def training_rows(
     return rows, described.with_constraints(described.suggested().merge(wanted) if flags.suggest else wanted)
 
 
-def dependencies_in(rows: pd.DataFrame, schema: Schema) -> Dependencies:
-    """What follows from what in all rows of a table but those with values that its schema does not name."""
+def dependencies_in(rows: pd.DataFrame, schema: Schema) -> tuple[list[Any], list[str]]:
+    """What follows in all rows of a table but those with values that its schema does not name, and, in words, how."""
     from dicoflex.learning.dependencies import find_dependencies
     from dicoflex.table.encoding import Encoding
     from dicoflex.table.unseen import known_frame
 
     encoding = Encoding.unit(schema)
     known = known_frame(encoding, rows, encoding.mean)
-    return find_dependencies(schema, known.values[~known.rows], min_count=schema.min_count)
+    told = find_dependencies(schema, known.values[~known.rows], min_count=schema.min_count).told(schema)
+    return [name for name, _ in told], [text for _, text in told]
 
 
 def _features_of(frame: pd.DataFrame, path: Path, label: str | None) -> pd.DataFrame:
