@@ -14,11 +14,12 @@ import pandas as pd
 
 from dicoflex.answers.counterfactuals import Counterfactuals
 from dicoflex.answers.numbering import index_of
-from dicoflex.errors import ServerError
-from dicoflex.request import Request
+from dicoflex.errors import ServerError, UnseenError
+from dicoflex.request import ERROR, Request
 from dicoflex.runtime.extras import extra
 from dicoflex.table.encoding import Encoding
 from dicoflex.table.schema import Schema
+from dicoflex.table.unseen import known_frame
 from dicoflex.targets import OneOf, as_sent
 from dicoflex.values import is_missing, plain
 
@@ -75,7 +76,7 @@ class Client:
 
         verify: let the server check every answer again; one that does not hold is a `ServerError`.
         """
-        queries = self._conformed(name, rows)
+        queries = self._conformed(name, rows, request)
         body = {"rows": _rows(queries, request), **_settings(request), "verify": verify}
         found = self._json("POST", f"/v1/models/{name}/explain", json=body)
         if verify and not all(one["verified"] for row in found["results"] for one in row["counterfactuals"]):
@@ -87,7 +88,7 @@ class Client:
 
     def explain_lines(self, name: str, rows: pd.DataFrame, request: Request) -> Iterator[Json]:
         """The answers to many rows, one dict each, as they come; a stream that breaks off is a `ServerError`."""
-        queries = self._conformed(name, rows)
+        queries = self._conformed(name, rows, request)
         lines = [_settings(request), *_rows(queries, request)]
         body = "\n".join(map(json.dumps, lines)).encode()
         headers = {"Content-Type": "application/jsonl"}
@@ -102,8 +103,16 @@ class Client:
                 yield told
         raise ServerError("the stream broke off", status=200, code="broken")
 
-    def _conformed(self, name: str, rows: pd.DataFrame) -> pd.DataFrame:
-        return _encoding(self.schema(name)).conform(rows)[0]
+    def _conformed(self, name: str, rows: pd.DataFrame, request: Request) -> pd.DataFrame:
+        """The rows in the training dtypes, as far as these hold what training never had."""
+        encoding = _encoding(self.schema(name))
+        try:
+            return encoding.conform(rows)[0]
+        except UnseenError:
+            if request.on_unseen == ERROR:
+                raise
+        given: pd.DataFrame = known_frame(encoding, rows, encoding.mean).given  # type: ignore[assignment]
+        return given
 
     def _read_facts(self, name: str) -> tuple[Schema, str]:
         """The schema and the fingerprint of a model, which are asked for once."""

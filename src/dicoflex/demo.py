@@ -38,7 +38,7 @@ TYPICAL = 0.3
 PROFILES = ((0, 32, "Female"), (33, 47, "Male"), (48, 200, "Female"))
 
 
-ANYTHING = Constraints(override=["frozen", "increase", "transitions"])
+ANYTHING = Constraints(override=["frozen", "ranges", "increase", "decrease", "forbidden", "transitions"])
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,10 @@ class Way:
 
 
 WAYS = (
-    Way("what a person can do", "race, sex and country stay; age and education don't fall; nobody unmarries"),
+    Way(
+        "what a person can do",
+        "race, sex and country stay; nobody unlearns, unmarries, loses capital or waits more than five years",
+    ),
     Way("few changes", "the same, with as few features as possible (p = 0.01)", {"p": 0.01}),
     Way("anything may change", "close in every feature (p = 2)", {"constraints": ANYTHING}),
 )
@@ -312,7 +315,7 @@ def _close(out: Path, adult: Dataset, screen: Console) -> None:
 
 LEAD = (
     "A neural network thinks that none of three people of the 1994 US census earns more than $50,000 a year. Each is "
-    "explained in three ways: what a person can do (race, sex and country stay, age and education don't fall); the "
-    "same with few changes; anything may change. Whether an answer is accepted, and how sure, is the network's own "
-    "judgement, asked for afterwards."
+    "explained in three ways: what a person can do (race, sex and country stay, nobody unlearns, unmarries, loses "
+    "capital or waits more than five years); the same with few changes; anything may change. Whether an answer is "
+    "accepted, and how sure, is the network's own judgement, asked for afterwards."
 )

@@ -20,6 +20,7 @@ __all__ = [
     "ServerError",
     "SettingError",
     "SignatureError",
+    "UnseenError",
     "UserError",
     "named",
 ]
@@ -57,6 +58,10 @@ class SchemaError(UserError):
 
 class QueryError(UserError):
     """The rows or conditions given to `explain`, `sample` or `log_density` don't fit the model."""
+
+
+class UnseenError(QueryError):
+    """A row holds a level, or a missing value, that training never had."""
 
 
 class ConstraintError(UserError):

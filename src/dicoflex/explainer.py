@@ -56,6 +56,12 @@ class Explainer:
         return self._fitted.fingerprint
 
     @property
+    def dependencies_(self) -> dict[Any, str]:
+        """By feature, in words, what it follows from in every training row; in answers it follows too."""
+        coherence = self._fitted.coherence
+        return {} if coherence is None else dict(coherence.dependencies.told(self.schema_))
+
+    @property
     def row_key_(self) -> bytes | None:
         """The key that the training rows are remembered under, to be kept for `load`; None where it is not at hand."""
         remembered = self._fitted.remembered
@@ -86,6 +92,7 @@ class Explainer:
         plausible: float = 0.05,
         variety: float = 0.2,
         exhaustive: bool = True,
+        on_unseen: str = "answer",
         random_state: int | None = None,
     ) -> Counterfactuals:
         """Up to `n` counterfactuals for every row: different from each other, close, and likely.
@@ -102,13 +109,14 @@ class Explainer:
         that no training row has together, and exact dependencies kept. plausible: answers rarer than all but this share
         of the real rows of the class are left out. variety: how much other ways are preferred. exhaustive: for a row of
         which no draw is an answer, look at all rows that are allowed, or at many of them: `.verdict` says "none" where
-        that proves that there is no way. Rows that got fewer than
-        `n` are in `.shortfall`, with the reason.
+        that proves that there is no way. on_unseen: a row with a level, or a missing value, that training never had is
+        answered by leaving it for one that was seen, or stands in `.shortfall` where it may not change; "error" refuses
+        all rows. Rows that got fewer than `n` are in `.shortfall`, with the reason.
         """
         request = Request.of(
             target=target, n=n, p=p, frozen=frozen, constraints=constraints, confidence=confidence, novel=novel,
             refine=refine, coherent=coherent, plausible=plausible, variety=variety, exhaustive=exhaustive,
-            random_state=random_state,
+            on_unseen=on_unseen, random_state=random_state,
         )  # fmt: skip
         return ask.explain(self._fitted, rows, request, check=check)
 

@@ -31,6 +31,7 @@ from dicoflex.table.marginals import Marginals
 from dicoflex.table.plain_rows import PlainRows
 from dicoflex.table.remembered import Remembered, read_key
 from dicoflex.table.schema import Schema
+from dicoflex.table.unseen import places_for_unseen
 from dicoflex.targets import Interval
 from dicoflex.values import plain
 
@@ -119,6 +120,11 @@ class Model:
     def plain_rows(self) -> PlainRows:
         """What reads and writes rows of plain cells."""
         return PlainRows(self.encoding)
+
+    @cached_property
+    def places_for_unseen(self) -> NDArray[np.float64]:
+        """What stands in the place of values that training never had, feature by feature."""
+        return places_for_unseen(self.encoding, self.marginals)
 
     @cached_property
     def judges(self) -> Judges:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-__all__ = ["Request", "switch"]
+__all__ = ["ANSWER", "ERROR", "Request", "switch"]
 
 import sys
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Any
+from typing import Any, Final, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -19,6 +19,8 @@ from dicoflex.values import is_number, plain
 
 Label = bool | int | float | str
 NOTHING = Constraints()
+ANSWER: Final = "answer"
+ERROR: Final = "error"
 
 
 class Request(BaseModel):
@@ -31,7 +33,8 @@ class Request(BaseModel):
     copy of a training row. refine: nothing needless, as near as possible. coherent: nothing that no training row has
     together, dependencies kept. plausible: the share of real rows that an answer may at most be rarer than. variety:
     how much other ways are preferred to better answers of the same. exhaustive: where no answer is drawn, look at all
-    rows that are allowed, or at many of them. seed: the same one gives the same answers; None
+    rows that are allowed, or at many of them. on_unseen: "answer" rows with a value that training never had, by leaving
+    it, or "error". seed: the same one gives the same answers; None
     draws one.
 
     >>> Request.of(target="yes", n=3, frozen=["age"], random_state=7).model_dump(exclude_defaults=True)
@@ -54,6 +57,7 @@ class Request(BaseModel):
     plausible: float = Field(default=0.05, ge=0, lt=1)
     variety: float = Field(default=0.2, ge=0, le=1)
     exhaustive: bool = True
+    on_unseen: Literal["answer", "error"] = ANSWER
     seed: int | None = Field(default=None, ge=0)
 
     @classmethod
@@ -72,6 +76,7 @@ class Request(BaseModel):
         plausible: Any = 0.05,
         variety: Any = 0.2,
         exhaustive: bool = True,
+        on_unseen: str = ANSWER,
         random_state: Any = None,
     ) -> Request:
         """The request that the arguments of `explain` and `sample` state; a `QueryError` names one that is wrong."""
@@ -88,6 +93,7 @@ class Request(BaseModel):
             plausible=_share(plausible, "plausible"),
             variety=_share(variety, "variety"),
             exhaustive=switch(exhaustive, "exhaustive"),
+            on_unseen=_on_unseen(on_unseen),
             seed=seed_of(random_state),
         )
 
@@ -145,6 +151,12 @@ def switch(value: Any, name: str) -> bool:
     if not isinstance(value, bool | np.bool_):
         raise QueryError(f"{name} must be True or False, got {value!r}")
     return bool(value)
+
+
+def _on_unseen(value: Any) -> str:
+    if not isinstance(value, str) or value not in (ANSWER, ERROR):
+        raise QueryError(f"on_unseen must be {ANSWER!r} or {ERROR!r}, got {value!r}")
+    return value
 
 
 def _share(value: Any, name: str) -> float:

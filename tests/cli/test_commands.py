@@ -378,9 +378,25 @@ def test_explain_refuses_rows(name: str, folder: Path, tmp_path: Path, capsys: p
     rows = table().drop(columns="answer").head(2).assign(**values)
     rows.to_csv(tmp_path / "rows.csv", index=False)
     asked = ["explain", str(folder / "m.dicoflex"), str(tmp_path / "rows.csv"), "--target", "yes"]
-    assert cli.main([*asked, "--out", str(tmp_path / "found.csv")]) == 2
+    assert cli.main([*asked, "--on-unseen", "error", "--out", str(tmp_path / "found.csv")]) == 2
     refused(capsys, words)
     assert not (tmp_path / "found.csv").exists()
+
+
+def test_explain_answers_rows_with_values_that_were_never_seen(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = table().drop(columns="answer").head(3)
+    rows.loc[1, "job"] = "pilot"
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    asked = ["explain", str(folder / "m.dicoflex"), str(tmp_path / "rows.csv"), "--target", "yes", "--n", "2"]
+    assert cli.main([*asked, "--seed", "0", "--out", str(tmp_path / "found.csv"), "--verify"]) == 0
+    found = pd.read_csv(tmp_path / "found.csv")
+    assert (found["row"] == 1).any()
+    assert "pilot" not in set(found["job"])
+    capsys.readouterr()
+    assert cli.main([*asked, "--freeze", "job"]) == 0
+    assert "job 'pilot' was never seen in training" in capsys.readouterr().err
 
 
 def test_explain_refuses_a_missing_column(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
 
+from dicoflex import DiCoFlex, cli, load
 from dicoflex.coherence.dependencies import Dependencies, follow
-from dicoflex.errors import ModelFileError
+from dicoflex.errors import ModelFileError, SchemaError
 from dicoflex.learning.dependencies import find_dependencies
 from dicoflex.table.encoding import Encoding
 from dicoflex.table.schema import Schema
@@ -51,6 +54,59 @@ def test_every_kind_is_found_and_said_in_words(encoding: Encoding, found: Depend
         "interest = rate × amount",
         "total = amount + fees",
     ]
+
+
+def test_each_can_be_switched_off(found: Dependencies) -> None:
+    schema = Schema.infer(loans(), independent=["high", "band"])
+    assert Schema.from_json(schema.to_json()) == schema
+    left = find_dependencies(schema, Encoding.unit(schema).encode(loans()))
+    assert {name for name, _ in left.told(schema)} == {"interest", "total"}
+    assert {name for name, _ in found.told(schema)} == {"interest", "total", "high", "band"}
+    with pytest.raises(SchemaError, match="column 'hihg' is unknown; did you mean 'high'"):
+        Schema.infer(loans(), independent=["hihg"])
+    assert "independent" not in Schema.infer(loans()).to_json()
+    with pytest.raises(SchemaError, match="feature 'x' is unknown"):
+        Schema.from_json(schema.to_json().replace('"band"\n  ]', '"x"\n  ]'))
+
+
+def test_the_command_line_shows_them_and_switches_them_off(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table, out = tmp_path / "loans.csv", tmp_path / "schema.json"
+    loans().to_csv(table, index=False)
+    assert cli.main(["schema", str(table), "--out", str(out)]) == 0
+    said = capsys.readouterr().out
+    for words in ("high = low + 4", "band follows from grade", "--no-dependency high"):
+        assert words in said
+    assert cli.main(["schema", str(table), "--no-dependency", "high,total", "--out", str(out)]) == 0
+    said = capsys.readouterr().out
+    assert "high = low" not in said
+    assert "band follows from grade" in said
+    assert Schema.from_json(out).independent == ("high", "total")
+
+
+@pytest.mark.slow
+def test_what_is_switched_off_counts_as_a_change_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = loans()[["low", "high", "rate", "grade"]]
+    labels = np.where(rows["low"] > 700, "yes", "no")
+    quick = {"training": {"epochs": 2, "min_steps": 0}, "fit_config": {"passes": 1, "rounds": 0}, "random_state": 0}
+    refused = rows[labels == "no"].head(8)
+    tied, free = (
+        DiCoFlex(schema=Schema.infer(rows, independent=names), **quick).fit(rows, labels) for names in ([], ["high"])
+    )
+    assert tied.dependencies_ == {"high": "high = low + 4"}
+    assert free.dependencies_ == {}
+    asked = {"target": "yes", "n": 3, "plausible": 0.0, "random_state": 0}
+    kept = tied.explain(refused, **asked).frame
+    assert len(kept) > 0
+    assert (kept["high"] == kept["low"] + 4).all()
+    loose = tied.explain(refused, coherent=False, **asked)
+    assert loose.dependent == []
+    assert (loose.frame["high"] != loose.frame["low"] + 4).any()
+    assert free.explain(refused, **asked).dependent == []
+    tied.save(tmp_path / "m.dicoflex")
+    assert cli.main(["inspect", str(tmp_path / "m.dicoflex")]) == 0
+    assert "high = low + 4" in capsys.readouterr().out
+    free.save(tmp_path / "m.dicoflex")
+    assert load(tmp_path / "m.dicoflex").schema_.independent == ("high",)
 
 
 def test_nothing_is_found_where_nothing_is() -> None:

@@ -103,9 +103,9 @@ def test_rows_with_rare_values_are_refused_like_unseen_ones(fitted: Callable[[st
     model = fitted("mixed")
     for index, word in ((5, "astronaut"), (23, "Atlantis")):
         with pytest.raises(QueryError, match=rf"value '{word}', never seen in training or in fewer than 5 rows; known"):
-            model.explain(PEOPLE.loc[[index]], target="yes")
+            model.explain(PEOPLE.loc[[index]], target="yes", on_unseen="error")
     with pytest.raises(QueryError, match=r"none were seen in training or in fewer than 5 rows; fill them in"):
-        model.explain(PEOPLE.loc[[0]].assign(job=None), target="yes")
+        model.explain(PEOPLE.loc[[0]].assign(job=None), target="yes", on_unseen="error")
 
 
 def test_numbers_that_the_report_has_are_merged(fitted: Callable[[str], DiCoFlex]) -> None:

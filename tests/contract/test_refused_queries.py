@@ -71,6 +71,8 @@ def test_queries_that_are_refused(
     make, given, match = BAD_QUERIES[case]
     if given.get("frozen") == "ALL":
         given = {"frozen": list(queries)}
+    if method == "explain":
+        given = {**given, "on_unseen": "error"}
     messages = []
     for model in (judged, reloaded):
         stopped = mock.Mock(side_effect=AssertionError("work was started"))

@@ -13,7 +13,7 @@ import pytest
 
 from dicoflex import load
 from dicoflex.client import Client
-from dicoflex.errors import ServerError
+from dicoflex.errors import ServerError, UnseenError
 from dicoflex.explainer import Explainer
 from dicoflex.request import Request
 from dicoflex.warming import rows_like
@@ -61,6 +61,32 @@ def test_one_bad_row_fails_nobody_else(http: httpx.Client, plain: Explainer) -> 
             pool.map(lambda body: http.post("/v1/models/plain/explain", json=body).status_code, [bad, *bodies])
         )
     assert statuses == [422] + [200] * 31
+
+
+def test_values_that_training_never_had_stop_nobody(http: httpx.Client, server: Running, plain: Explainer) -> None:
+    rows = rows_like(plain.schema_, 4)
+    odd = rows.astype({"city": object})
+    odd.loc[2, "city"] = "Bonn"
+    body = question(plain, 4)
+    alone = asked(http, body)["results"]
+    body["rows"][2]["values"]["city"] = "Bonn"
+    told = asked(http, {**body, "verify": True})["results"]
+    direct = plain.explain(odd, target="yes", n=2, random_state=0)
+    assert [one["values"]["city"] for one in told[2]["counterfactuals"]] == direct.frame.loc[2]["city"].tolist()
+    assert all(one["verified"] for row in told for one in row["counterfactuals"])
+    for i in (0, 1, 3):
+        assert [one["values"] for one in told[i]["counterfactuals"]] == [
+            one["values"] for one in alone[i]["counterfactuals"]
+        ]
+    frozen = asked(http, {**body, "frozen": ["city"]})["results"]
+    assert frozen[2]["status"] == "none"
+    assert frozen[2]["reason"].startswith("city 'Bonn' was never seen in training, and may not change")
+    with Client(server.url) as client:
+        found = client.explain("plain", odd, Request.of(target="yes", n=2, random_state=0))
+        pd.testing.assert_frame_equal(found.frame, direct.frame)
+        assert found.queries.loc[2, "city"] == "Bonn"
+        with pytest.raises(UnseenError):
+            client.explain("plain", odd, Request.of(target="yes", n=2, random_state=0, on_unseen="error"))
 
 
 def test_a_large_question_is_cut_and_joined(http: httpx.Client, plain: Explainer) -> None:

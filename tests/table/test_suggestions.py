@@ -1,4 +1,4 @@
-"""What names suggest: ages grow, what is fixed or protected stays, and nothing is imposed."""
+"""What features suggest: ages wait, what is fixed or protected stays, nothing is withheld, and nothing is imposed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from dicoflex import Constraints, Schema, cli, datasets
+from dicoflex import Constraints, Schema, cli, datasets, delta
 
 
 def frame(**columns: list[object]) -> pd.DataFrame:
@@ -16,7 +16,24 @@ def frame(**columns: list[object]) -> pd.DataFrame:
 
 @pytest.mark.parametrize("name", ["age", "Age", "AGE", "customer_age", "ageAtEntry", "age.years"])
 def test_ages_grow_whatever_their_spelling(name: str) -> None:
-    assert Schema.infer(frame(**{name: [31, 52]})).suggested() == Constraints(increase=[name])
+    wait = {name: delta(0, 5)}
+    assert Schema.infer(frame(**{name: [31, 52]})).suggested() == Constraints(increase=[name], ranges=wait)
+
+
+@pytest.mark.parametrize("values", [[3, 400], [2, 12]])
+def test_an_age_that_is_told_in_other_units_grows_without_end(values: list[int]) -> None:
+    """Of an account's age in months, or a child's in years, five more are no long wait."""
+    assert Schema.infer(frame(age=values)).suggested() == Constraints(increase=["age"])
+
+
+def test_nothing_becomes_missing() -> None:
+    rows = frame(job=["cook", None], pay=[1.5, None], town=["Ulm", "Rome"], sex=["f", None])
+    suggested = Schema.infer(rows).suggested()
+    assert suggested == Constraints(frozen=["sex"], forbidden={"job": [None], "pay": [None]})
+    assert [text for kind, _, text in suggested.describe() if kind == "forbidden"] == [
+        "job may not become missing",
+        "pay may not become missing",
+    ]
 
 
 @pytest.mark.parametrize("name", ["mortgage", "usage", "agency", "sexton", "racecar", "country", "wages"])
@@ -39,7 +56,8 @@ def test_an_age_without_an_order_stays() -> None:
 def test_suggestions_are_taken_where_that_is_asked_for() -> None:
     rows = frame(age=[31, 52], sex=["f", "m"])
     assert Schema.infer(rows).constraints.is_empty
-    assert Schema.infer(rows, suggest=True).constraints == Constraints(frozen=["sex"], increase=["age"])
+    taken = Constraints(frozen=["sex"], increase=["age"], ranges={"age": delta(0, 5)})
+    assert Schema.infer(rows, suggest=True).constraints == taken
 
 
 def test_the_command_line_shows_and_takes_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -52,16 +70,20 @@ def test_the_command_line_shows_and_takes_them(tmp_path: Path, capsys: pytest.Ca
     assert Schema.from_json(out).constraints.is_empty
     assert cli.main(["schema", str(table), "--min-count", "1", "--suggest", "--out", str(out)]) == 0
     assert "--suggest" not in capsys.readouterr().out
-    assert Schema.from_json(out).constraints == Constraints(frozen=["sex"], increase=["age"])
+    taken = Constraints(frozen=["sex"], increase=["age"], ranges={"age": delta(0, 5)})
+    assert Schema.from_json(out).constraints == taken
     assert cli.main(["fit", str(table), "--label", "pay", "--schema", str(out), "--suggest", "-o", str(out)]) == 2
 
 
 def test_what_a_person_of_the_census_can_do() -> None:
-    """Nobody unmarries, and what names suggest is among it."""
+    """Nobody unmarries, withholds a value, loses capital or waits for long, and what names suggest is among it."""
     adult = datasets.load("adult")
     preset = adult.preset
     assert set(adult.schema.suggested().frozen) <= set(preset.frozen)
     assert set(adult.schema.suggested().increase) <= set(preset.increase)
+    assert preset.forbidden == {"workclass": (None,), "occupation": (None,)}
+    assert preset.ranges == adult.schema.suggested().ranges != {}
+    assert preset.decrease == ("capital_loss",)
     moves = preset.transitions["marital_status"]
     assert "Never-married" not in moves
     assert moves["Widowed"]

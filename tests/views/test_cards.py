@@ -16,7 +16,7 @@ from rich.console import Console
 from asked import asked
 from dicoflex.answers.counterfactuals import Counterfactuals
 from dicoflex.table.schema import Schema
-from dicoflex.views.cards import Card, cards, differences, labels, rows
+from dicoflex.views.cards import Card, cards, differences, labels, rows, step_of
 from dicoflex.views.html import to_html_fragment, to_html_page
 from dicoflex.views.terminal import to_rich
 
@@ -99,6 +99,10 @@ class Tags(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         self.text += data
+
+    def count(self, tag: str, kind: str) -> int:
+        """How many tags have a class."""
+        return sum(name == tag and attributes.get("class") == kind for name, attributes in self.tags)
 
 
 @pytest.mark.parametrize(
@@ -218,6 +222,53 @@ def test_how_likely_compares_with_the_most_likely_one() -> None:
     assert shares[0] == 1.0
     assert shares[4] == 0.0
     assert card["answers"][5]["likely"] is None
+
+
+def test_how_usual_an_answer_is_goes_by_real_rows_where_they_are_known() -> None:
+    """An answer that the density of draws calls rare may be a usual row, which is what a person asks."""
+    answers = [replaced(3, age=25), replaced(3, age=30)]
+    (card,) = make(answers, log_density=[-1.0, -99.0], rarity=[0.07, 0.58])
+    assert [answer["word"] for answer in card["answers"]] == ["1 in 14", "5 in 10"]
+    assert [answer["likely"] for answer in card["answers"]] == [0.07, 0.58]
+    for text in (printed([card]), to_html_page([card])):
+        assert "as usual as" in text
+        assert "how likely" not in text
+        assert "less likely" not in text
+        assert "5 in 10" in text
+    (lone,) = make(answers[:1], rarity=0.34)
+    assert lone["answers"][0]["word"] == "3 in 10"
+    (unknown,) = make(answers, log_density=[-1.0, -99.0], rarity=[0.07, np.nan])
+    assert [answer["word"] for answer in unknown["answers"]] == ["most likely", "rare"]
+    assert "how likely" in printed([unknown])
+
+
+def test_answers_of_one_way_stand_together() -> None:
+    answers = [replaced(3, age=25), replaced(3, job="nurse"), replaced(3, age=30), replaced(3, job="clerk")]
+    (card,) = make(answers, way=[0, 1, 0, 1])
+    assert [answer["cf"] for answer in card["answers"]] == ["0", "2", "1", "3"]
+    lines = [line.strip("│ \n") for line in printed([card]).splitlines()]
+    at = [next(i for i, line in enumerate(lines) if line.startswith(f"{cf} ")) for cf in (0, 2, 1, 3)]
+    assert np.diff(at).tolist() == [1, 2, 1]
+    assert Tags(to_html_page([card])).count("tr", "group") == 1
+    (apart,) = make(answers, way=[0, 1, 2, 3])
+    assert Tags(to_html_page([apart])).count("tr", "group") == 0
+    assert "one way" not in printed([card])
+
+
+def test_it_is_said_that_there_is_one_way_alone() -> None:
+    answers = [replaced(3, age=25, job="nurse"), replaced(3, age=30, job="clerk")]
+    (card,) = make(answers, way=[0, 0])
+    words = "all of these change age and job, by other amounts or to other values"
+    assert f"one way was found: {words}" in " ".join(printed([card]).replace("│", "").split())
+    assert words in to_html_fragment([card])
+    for made in (make(answers[:1], way=0), make(answers), make(answers, way=[0, 1])):
+        assert "one way" not in printed(made)
+
+
+def test_an_unseen_level_of_an_ordinal_has_no_direction() -> None:
+    feature = Schema.infer(TRAIN)["grade"]
+    assert step_of("highest", "low", feature) == ("other", 1.0)
+    assert step_of("mid", "low", feature) == ("down", 0.5)
 
 
 def test_a_lone_answer_shows_its_log_density() -> None:

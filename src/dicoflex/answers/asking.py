@@ -18,32 +18,50 @@ from dicoflex.answers.goals import Part, Parts, is_plain, parts_of
 from dicoflex.answers.joined import joined
 from dicoflex.answers.numbering import index_of
 from dicoflex.answers.probabilities import probability as of_classes
-from dicoflex.errors import BlackBoxError, ConstraintError, QueryError
+from dicoflex.answers.unseen import parts_of_known
+from dicoflex.errors import BlackBoxError, ConstraintError, QueryError, UnseenError
 from dicoflex.model import Model
-from dicoflex.request import Request
+from dicoflex.request import ERROR, Request
+from dicoflex.table.unseen import known_frame
+from dicoflex.values import plain
 
 Floats = NDArray[np.float64]
 
 
 def explain(model: Model, rows: pd.DataFrame, request: Request, *, check: Check | None = None) -> Counterfactuals:
     """Up to `n` counterfactuals for every row; see `Explainer.explain`."""
-    if is_plain(model, request):
-        return one.explain(model, rows, request, check=check)
     if check is not None and not callable(check):
-        raise BlackBoxError(f"check must be a callable, got {type(check).__name__}; pass its predict")
-    parts, frame = _parts(model, rows, request, check)
+        raise BlackBoxError(f"check must be a callable, got {type(check).__name__}; pass clf.predict")
+    try:
+        if is_plain(model, request):
+            return one.explain(model, rows, request, check=check)
+        parts, frame = _parts(model, rows, request, check)
+        return _joined(model, frame, frame, request, parts)
+    except UnseenError:
+        if request.on_unseen == ERROR:
+            raise
+    known = known_frame(model.encoding, rows, model.places_for_unseen)
+    assert isinstance(known.given, pd.DataFrame)
+    assert known.frame is not None
+    return _joined(model, known.given, known.frame, request, parts_of_known(model, known, request, check=check))
+
+
+def _joined(model: Model, rows: pd.DataFrame, frame: pd.DataFrame, request: Request, parts: Parts) -> Counterfactuals:
+    """The answers to all parts of a question as one result; `frame` holds `rows` with seen values alone."""
     answered, results, refused = [], [], None
     for part in parts.asked:
         own = frame.iloc[part.places]
         try:
-            results.append(one.explain(part.model, own, part.request, check=part.check))
+            results.append(one.explain(part.model, own, part.request, check=part.check, known=part.known))
             answered.append(part)
         except ConstraintError as error:
             # Constraints that leave no row of this part a chance may leave one to another.
             refused = error
     if refused is not None and _are_left(parts, answered, len(rows)):
         raise refused
-    return joined(model, frame, request, replace(parts, asked=answered), results)
+    if not results:
+        raise ConstraintError(f"row {plain(rows.index[0])!r}: {parts.refused[0].why}")
+    return joined(model, rows, request, replace(parts, asked=answered), results)
 
 
 def _are_left(parts: Parts, answered: list[Part], n_rows: int) -> bool:
@@ -103,7 +121,7 @@ def _parts(
 def _one_each(parts: Parts, n_rows: int, what: str) -> list[Part]:
     """The parts, where every row stands in one of them; a row with several labels, or with none, is refused."""
     if parts.refused:
-        raise QueryError(next(iter(parts.refused.values()))[1])
+        raise QueryError(next(iter(parts.refused.values())).why)
     if sum(len(part.places) for part in parts.asked) > n_rows:
         raise QueryError(f"{what} takes one label per row; ask for each label on its own, or use explain")
     return parts.asked

@@ -32,6 +32,7 @@ from dicoflex.model import Model
 from dicoflex.request import Request
 from dicoflex.runtime.randomness import row_keys
 from dicoflex.runtime.threads import one_blas_thread
+from dicoflex.table.unseen import Known
 from dicoflex.values import differ
 
 Floats = NDArray[np.float64]
@@ -41,13 +42,16 @@ CANDIDATES = 100
 UNLIKELY = 0.05
 
 
-def explain(model: Model, rows: pd.DataFrame, request: Request, *, check: Check | None = None) -> Counterfactuals:
+def explain(
+    model: Model, rows: pd.DataFrame, request: Request, *, check: Check | None = None, known: Known | None = None
+) -> Counterfactuals:
     """Up to `n` counterfactuals for every row, which asks for one label: different from each other, close, and likely.
 
     check: a callable that labels rows; only rows that it gives the target are returned, drawing up to five rounds. It
-    is also asked which of the rows have the target already.
+    is also asked which of the rows have the target already. known: the rows, where some values were never seen in
+    training and others stand in their place.
     """
-    query = Query.make(model, rows, request, check)
+    query = Query.make(model, rows, request, check, known)
     check_affordable(query)
     already = has_target(model, query, check)
     found = find(model, query, check)
@@ -241,8 +245,9 @@ def _result(model: Model, query: Query, found: Found) -> Counterfactuals:
 def origin_of(model: Model, query: Query, *, checked: bool) -> Origin:
     """Where the answers to a query come from."""
     return Origin(
-        model, query.told, checked=checked, free=query.limits is None, uncounted=uncounted(model, query.request)
-    )
+        model, query.told, checked=checked, free=query.limits is None, uncounted=uncounted(model, query.request),
+        unseen=None if query.known is None else query.known.rows,
+    )  # fmt: skip
 
 
 def _info(model: Model, query: Query, found: Found, index: pd.Index) -> pd.DataFrame:

@@ -6,11 +6,14 @@ interval for every row; any of some labels is a question for each of them.
 
 from __future__ import annotations
 
-__all__ = ["Part", "Parts", "check_goals", "is_plain", "labelling", "parts_of"]
+__all__ = [
+    "Part", "Parts", "Refused", "asks_for_a_change", "check_goals", "is_plain", "labelling", "labels_wanted",
+    "parts_of",
+]  # fmt: skip
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -22,6 +25,7 @@ from dicoflex.errors import BlackBoxError, QueryError, named
 from dicoflex.model import Model
 from dicoflex.request import Request
 from dicoflex.table.encoding import Values
+from dicoflex.table.unseen import Known
 from dicoflex.targets import OTHER, Goal, Interval, OneOf, Shift, read_goal
 
 Floats = NDArray[np.float64]
@@ -34,7 +38,8 @@ RULED_OUT = 0.02
 class Part:
     """A question to one model for the rows at some places, each with one label.
 
-    wanted: what each of these rows asks for in all its parts together, as results tell it.
+    wanted: what each of these rows asks for in all its parts together, as results tell it. known: the rows, where some
+    of their values were never seen in training.
     """
 
     model: Model
@@ -42,14 +47,23 @@ class Part:
     request: Request
     check: Check | None
     wanted: Sequence[Any]
+    known: Known | None = None
+
+
+class Refused(NamedTuple):
+    """What a row asked for that can't be asked, why, and whether that is because nothing allowed can be an answer."""
+
+    goal: Any
+    why: str
+    is_impossible: bool = False
 
 
 @dataclass(frozen=True)
 class Parts:
-    """The questions that a request is; refused: by place, what rows asked for that can't be asked, and why."""
+    """The questions that a request is; refused: by place, the rows of which nothing can be asked."""
 
     asked: list[Part]
-    refused: dict[int, tuple[Any, str]] = field(default_factory=dict)
+    refused: dict[int, Refused] = field(default_factory=dict)
 
 
 def is_plain(model: Model, request: Request) -> bool:
@@ -77,9 +91,14 @@ def check_goals(model: Model, wanted: Sequence[Any]) -> None:
     """Refuse what a model can't be asked for, before there are rows."""
     for one in wanted:
         if model.score is None:
-            _labels(model, one, ())
+            labels_wanted(model, one, ())
         elif isinstance(goal := _goal(one), Interval):
             aimed(model, goal)
+
+
+def asks_for_a_change(model: Model, wanted: Any) -> bool:
+    """Whether a target is measured from a row's own score."""
+    return model.score is not None and isinstance(_goal(wanted), Shift)
 
 
 # -- scores ------------------------------------------------------------------------------------------------------
@@ -106,7 +125,7 @@ def _scored(
     places: dict[Interval, list[int]] = {}
     # Kept here: a call may ask for more intervals than a model keeps.
     models: dict[Interval, Model] = {}
-    refused: dict[int, tuple[Any, str]] = {}
+    refused: dict[int, Refused] = {}
     for i, (interval, goal) in enumerate(zip(intervals, goals, strict=True)):
         try:
             models[interval] = models.get(interval) or aimed(model, interval)
@@ -114,9 +133,9 @@ def _scored(
         except QueryError as error:
             if not isinstance(goal, Shift):
                 raise
-            refused[i] = str(interval), str(error)
+            refused[i] = Refused(str(interval), str(error))
     if not places:
-        raise QueryError(refused[0][1])
+        raise QueryError(refused[0].why)
     asked = [
         Part(
             model=models[interval],
@@ -186,7 +205,7 @@ def _labelled(
 ) -> list[Part]:  # fmt: skip
     is_open = any(one is None or _is_other(model, one) for one in wanted)
     now = _present(model, values, frame, check) if is_open else [()] * len(wanted)
-    sets = [_labels(model, one, has) for one, has in zip(wanted, now, strict=True)]
+    sets = [labels_wanted(model, one, has) for one, has in zip(wanted, now, strict=True)]
     found = []
     for label in model.labels:
         places = np.array([i for i, labels in enumerate(sets) if label in labels], dtype=np.int64)
@@ -220,7 +239,7 @@ def _present(
     return [tuple(label for label, here in zip(model.labels, row, strict=True) if here) for row in may]
 
 
-def _labels(model: Model, wanted: Any, now: tuple[Any, ...]) -> tuple[Any, ...]:
+def labels_wanted(model: Model, wanted: Any, now: tuple[Any, ...]) -> tuple[Any, ...]:
     """The labels that one row asks for, in the model's order; `now` are those that it may have."""
     if _is_other(model, wanted) or (wanted is None and len(model.labels) == 2):
         return tuple(label for label in model.labels if label not in now)

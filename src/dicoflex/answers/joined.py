@@ -98,7 +98,7 @@ def joined(
     if model.score is not None:
         info[SCORE] = score_of(model, model.encoding.encode(frame))
     if "way" in info:
-        info["way"] = np.concatenate([ways_of(changed[positions == i]) for i in np.unique(positions)] or [positions])
+        info["way"] = whole.ways(info["way"].to_numpy(copy=True), changed, positions)
     return Counterfactuals(
         queries=rows,
         frame=frame,
@@ -107,7 +107,7 @@ def joined(
         shortfall=pd.DataFrame([(labels[i], *why) for i, why in short.items()], columns=SHORTFALL),
         short=np.array(list(short), dtype=np.int64),
         schema=first.schema,
-        request=first.request.model_copy(update={"target": request.target}),
+        request=first.request.model_copy(update={"target": request.target, "exhaustive": request.exhaustive}),
         targets=whole.wanted,
         model=first.model,
         changed=changed,
@@ -123,7 +123,7 @@ class _Whole:
     def __init__(self, rows: pd.DataFrame, request: Request, asked: Parts, results: Sequence[Counterfactuals]) -> None:
         parts = asked.asked
         self.rows, self.request, self.parts, self.results = rows, request, parts, results
-        self.refused = {i: why for i, (_, why) in asked.refused.items()}
+        self.refused = asked.refused
         self.frame = pd.concat([result.frame for result in results])
         self.info = pd.concat([result.info for result in results])
         self.changed = np.concatenate([result.changed_cells for result in results])
@@ -137,8 +137,8 @@ class _Whole:
             for place, i in enumerate(part.places.tolist()):
                 self.stands[i].append((k, place))
                 self.wanted[i] = part.wanted[place]
-        for i, (goal, _) in asked.refused.items():
-            self.wanted[i] = goal
+        for i, one in asked.refused.items():
+            self.wanted[i] = one.goal
 
     def chosen(self, i: int) -> Ints:
         """The answers to row i, best first."""
@@ -150,6 +150,13 @@ class _Whole:
         told = {name: self.info[name].iloc[mine].to_numpy() for name in self.info.columns}
         return mine[best_of(model, self.request, values, self.changed[mine], told)]
 
+    def ways(self, told: Ints, changed: NDArray[np.bool_], positions: Ints) -> Ints:
+        """The ways of the chosen answers, numbered anew for rows that stand in more than one part."""
+        for i, stands in enumerate(self.stands):
+            if len(stands) > 1:
+                told[positions == i] = ways_of(changed[positions == i])
+        return told
+
     def verdict(self, i: int, got: int) -> str:
         """One word for a row: what is found in one part is found; there is no way only if no part has one."""
         words = [self.results[k].verdict[place] for k, place in self.stands[i]]
@@ -158,7 +165,7 @@ class _Whole:
         if got:
             return FOUND
         if not words:
-            return NOT_FOUND
+            return IMPOSSIBLE if self.refused[i].is_impossible else NOT_FOUND
         alike = [word for word in (IMPOSSIBLE, NONE) if all(one in (word, IMPOSSIBLE) for one in words)]
         return alike[0] if alike else NOT_FOUND
 
@@ -169,7 +176,7 @@ class _Whole:
 
     def _why(self, i: int) -> str:
         if i in self.refused:
-            return self.refused[i]
+            return self.refused[i].why
         whys = [(self.results[k].targets[place], self.results[k].reasons.get(place)) for k, place in self.stands[i]]
         told = [(target, why[2]) for target, why in whys if why is not None]
         if len(self.stands[i]) == 1:

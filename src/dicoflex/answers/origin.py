@@ -13,10 +13,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dicoflex.errors import QueryError
+from dicoflex.errors import QueryError, UnseenError
 from dicoflex.generators.base import Context
 from dicoflex.model import Model
 from dicoflex.table.encoding import Values
+from dicoflex.table.unseen import known_frame
 from dicoflex.values import differ
 
 Floats = NDArray[np.float64]
@@ -29,7 +30,7 @@ class Origin:
 
     checked: whether a callable confirmed the answers. free: whether their log densities are those of the model before
     constraints; a sampler that looks ahead tells how likely a draw was under them. uncounted: which features follow
-    from others, and don't count as changes.
+    from others, and don't count as changes. unseen: which queries hold a value that training never had; None if none.
     """
 
     model: Model
@@ -37,6 +38,7 @@ class Origin:
     checked: bool
     free: bool
     uncounted: NDArray[np.bool_]
+    unseen: NDArray[np.bool_] | None = None
 
     @property
     def is_scored(self) -> bool:
@@ -48,9 +50,10 @@ class Origin:
         return self, position
 
     def labels(self) -> list[Any]:
-        """The label that the stand-in gives each query."""
+        """The label that the stand-in gives each query; None where it never saw the like of it."""
         likeliest = self.model.stand_in.probabilities(self.context.query).argmax(axis=1)
-        return [self.model.labels[i] for i in likeliest]
+        apart = np.zeros(len(likeliest), dtype=bool) if self.unseen is None else self.unseen
+        return [None if new else self.model.labels[i] for i, new in zip(likeliest, apart, strict=True)]
 
     def density(self, position: int) -> Callable[[pd.DataFrame], Floats]:
         """The log density of rows as counterfactuals of the query at `position`."""
@@ -85,11 +88,18 @@ class Origin:
     def encoded(
         self, queries: pd.DataFrame, frame: pd.DataFrame, positions: Ints
     ) -> tuple[Values, Values] | None:  # fmt: skip
-        """Each answer's row and each answer as the model has them; None where it does not know a value."""
+        """Each answer's row and each answer as the model has them; None where it does not know a value of an answer."""
         try:
-            return self.model.encoding.encode(queries)[positions], self.model.encoding.encode(frame)
+            return self._known(queries)[positions], self.model.encoding.encode(frame)
         except QueryError:
             return None
+
+    def _known(self, queries: pd.DataFrame) -> Values:
+        """The matrix of the queries, with what stands for values that training never had."""
+        try:
+            return self.model.encoding.encode(queries)
+        except UnseenError:
+            return known_frame(self.model.encoding, queries, self.model.places_for_unseen).values
 
 
 def info_of(

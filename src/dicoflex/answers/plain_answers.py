@@ -21,6 +21,7 @@ from dicoflex.errors import QueryError
 from dicoflex.model import Model
 from dicoflex.request import Request
 from dicoflex.table.plain_rows import Row
+from dicoflex.table.unseen import Known
 from dicoflex.values import differ
 
 Bools = NDArray[np.bool_]
@@ -35,13 +36,16 @@ class Answered:
     bound: dict[str, Any]
 
 
-def explain_plain(model: Model, rows: Sequence[Row], request: Request, *, verify: bool = False) -> Answered:
+def explain_plain(
+    model: Model, rows: Sequence[Row], request: Request, *, verify: bool = False, known: Known | None = None
+) -> Answered:
     """Answers to rows of cells in the order of the model's features; a row without an answer says why.
 
     request: a target among its labels that is None is the other of two. verify: check every answer again, from its
-    values. The answers are those of `explain`, to the last bit.
+    values. known: the rows, where some values were never seen in training and others stand in their place. The answers
+    are those of `explain`, to the last bit.
     """
-    query = Query.of_cells(model, rows, request)
+    query = Query.of_cells(model, rows, request, known)
     check_affordable(query)
     asked = query.request.model_dump(mode="json")
     if not query.feasible.any():
@@ -70,7 +74,7 @@ class _Answers:
         self.changed: Bools = differ(values, own)
         # A zero that was left alone keeps its sign.
         self.cells = model.plain_rows.decode(np.where(self.changed, values, own))
-        self.own = model.plain_rows.decode(query.context.query)
+        self.own = _as_they_came(query, model.plain_rows.decode(query.context.query))
         self.told = told_of(model, query, found)
 
     def by_row(self, verified: list[bool] | None) -> list[PlainAnswer]:
@@ -127,9 +131,18 @@ class _Answers:
         """Each answer's row and each answer as the model has them; None where it does not know a value."""
         rows = self.model.plain_rows
         try:
-            return (rows.encode(own), rows.encode(self.cells)) if own else None
+            before = rows.encode(own) if self.query.known is None else self.query.context.query[self.places]
+            return (before, rows.encode(self.cells)) if own else None
         except QueryError:
             return None
+
+
+def _as_they_came(query: Query, rows: list[list[Any]]) -> list[list[Any]]:
+    """The decoded rows of a query, with the values of their own that training never had."""
+    known = query.known
+    for i, j in [] if known is None else zip(*known.unseen.nonzero(), strict=True):
+        rows[i][j] = known.value(int(i), int(j))  # type: ignore[union-attr]
+    return rows
 
 
 def _scores(told: dict[str, NDArray[Any]]) -> list[dict[str, Any]]:

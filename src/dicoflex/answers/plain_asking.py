@@ -10,12 +10,16 @@ from typing import Any
 import numpy as np
 
 from dicoflex.answers.aiming import score_of
-from dicoflex.answers.goals import Part, is_plain, parts_of
+from dicoflex.answers.binding import bind
+from dicoflex.answers.goals import Part, Parts, is_plain, parts_of
 from dicoflex.answers.joined import best_of
 from dicoflex.answers.plain_answers import Answered, PlainAnswer, explain_plain
+from dicoflex.answers.unseen import parts_of_known
+from dicoflex.errors import UnseenError
 from dicoflex.model import Model
-from dicoflex.request import Request
+from dicoflex.request import ERROR, Request
 from dicoflex.table.plain_rows import Row
+from dicoflex.table.unseen import known_cells
 from dicoflex.views.cards import SCORE
 
 Stand = tuple[Any, PlainAnswer]
@@ -28,19 +32,27 @@ def answer_plain(model: Model, rows: Sequence[Row], request: Request, *, verify:
     verify: check every answer again, from its values. Where a row may have any of some labels, each answer says its
     own; of a model of scores, each has its score.
     """
-    if is_plain(model, request):
-        return explain_plain(model, rows, request, verify=verify)
-    values = model.plain_rows.encode(rows)
+    try:
+        if is_plain(model, request):
+            return explain_plain(model, rows, request, verify=verify)
+        parts = parts_of(model, model.plain_rows.encode(rows), request)
+    except UnseenError:
+        if request.on_unseen == ERROR:
+            raise
+        parts = parts_of_known(model, known_cells(model.plain_rows, rows, model.places_for_unseen), request)
+    return _together(model, rows, request, parts, verify=verify)
+
+
+def _together(model: Model, rows: Sequence[Row], request: Request, parts: Parts, *, verify: bool) -> Answered:
+    """The answers to all parts of a question."""
     stands: list[list[Stand]] = [[] for _ in rows]
     wanted: list[Any] = [None] * len(rows)
-    bound: dict[str, Any] = {}
-    parts = parts_of(model, values, request)
+    bound = bind(model, request).asked(request).model_dump(mode="json")
     for part in parts.asked:
-        found = explain_plain(part.model, [rows[i] for i in part.places], part.request, verify=verify)
-        bound = bound or found.bound
+        own = [rows[i] for i in part.places]
+        found = explain_plain(part.model, own, part.request, verify=verify, known=part.known)
         _place(model, part, found, stands, wanted)
-    bound["target"] = request.model_dump(mode="json", include={"target"})["target"]
-    refused = {i: _none(goal, request.n, why) for i, (goal, why) in parts.refused.items()}
+    refused = {i: _none(one.goal, request.n, one.why) for i, one in parts.refused.items()}
     joined = [refused.get(i) or _joined(model, request, mine, wanted[i]) for i, mine in enumerate(stands)]
     return Answered(joined, bound)
 

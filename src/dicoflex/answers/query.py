@@ -19,12 +19,14 @@ from dicoflex.errors import BlackBoxError, ConstraintError, QueryError, named
 from dicoflex.generators.base import Context
 from dicoflex.limits.limits import Limits
 from dicoflex.limits.plan import Plan
+from dicoflex.limits.unseen import with_unseen_reasons
 from dicoflex.model import Model
 from dicoflex.request import Request
 from dicoflex.runtime.randomness import row_keys
 from dicoflex.table.encoding import Values
 from dicoflex.table.plain_rows import Row
 from dicoflex.table.schema import Schema
+from dicoflex.table.unseen import Known
 from dicoflex.values import plain
 
 Floats = NDArray[np.float64]
@@ -38,7 +40,8 @@ class Query:
 
     request: as it binds: with the schema's own constraints, and with the exponent that is taken. frozen: which
     features are frozen by wish. limits: what the constraints mean for these rows, or None where nothing but frozen
-    features is asked for. given: the rows in the training dtypes, where they came as a frame.
+    features is asked for. given: the rows in the training dtypes, where they came as a frame. known: the same rows,
+    where some of their values were never seen in training, and others stand in their place.
     """
 
     context: Context
@@ -47,35 +50,45 @@ class Query:
     frozen: NDArray[np.bool_]
     limits: Limits | None
     given: pd.DataFrame | None = None
+    known: Known | None = None
 
     @classmethod
-    def make(cls, model: Model, rows: pd.DataFrame, request: Request, check: Check | None = None) -> Query:
-        """The query that the rows of a frame and `request` are to a model."""
+    def make(
+        cls, model: Model, rows: pd.DataFrame, request: Request, check: Check | None = None,
+        known: Known | None = None,
+    ) -> Query:  # fmt: skip
+        """The query that the rows of a frame and `request` are to a model; `known` where some values are unseen."""
         if check is not None and not callable(check):
             raise BlackBoxError(f"check must be a callable, got {type(check).__name__}; pass clf.predict")
         bound = _bound(model, request)
         model.encoding.check_columns(rows)
         _refuse_none(rows)
         frame, values = model.encoding.conform(rows)
+        values = values if known is None else known.values
         _check_changeable(model.schema, bound.frozen | model.schema.mask(list(bound.constraints.consequences)))
         if request.target is None and check is not None:
             targets = 1 - _said(model, frame, check)
         else:
             targets = _targets(model, request, values)
-        return cls._of(model, values, targets, bound.asked(request), bound.plan, frame)
+        plan = _planned(model, request, bound, known)
+        return cls._of(model, values, targets, bound.asked(request), plan, given=frame, known=known)
 
     @classmethod
-    def of_cells(cls, model: Model, rows: Sequence[Row], request: Request) -> Query:
+    def of_cells(
+        cls, model: Model, rows: Sequence[Row], request: Request, known: Known | None = None
+    ) -> Query:  # fmt: skip
         """The query that rows of plain cells, in the order of the features, and `request` are to a model.
 
-        A row's own target may be None: the class, of two, that the stand-in does not give it.
+        A row's own target may be None: the class, of two, that the stand-in does not give it. known: where some values
+        are unseen.
         """
         bound = _bound(model, request)
         _refuse_none(rows)
-        values = model.plain_rows.encode(rows)
+        values = model.plain_rows.encode(rows) if known is None else known.values
         _check_changeable(model.schema, bound.frozen | model.schema.mask(list(bound.constraints.consequences)))
         aimed = request.model_copy(update={"target": _aims(model, request, values)})
-        return cls._of(model, values, _targets(model, aimed, values), bound.asked(aimed), bound.plan)
+        plan = _planned(model, aimed, bound, known)
+        return cls._of(model, values, _targets(model, aimed, values), bound.asked(aimed), plan, known=known)
 
     @classmethod
     def of_values(cls, model: Model, values: Values, targets: Ints, asked: Request) -> Query:
@@ -87,17 +100,17 @@ class Query:
     @classmethod
     def _of(
         cls, model: Model, values: Values, targets: Ints, asked: Request, plan: Plan | None,
-        given: pd.DataFrame | None = None,
+        given: pd.DataFrame | None = None, known: Known | None = None,
     ) -> Query:  # fmt: skip
         frozen = model.schema.mask(list(asked.constraints.frozen))
         mask = np.repeat(frozen[None], len(values), axis=0)
-        limits = None if plan is None else Limits.of(plan, values, mask)
+        limits = None if plan is None else _limits(plan, values, mask, known)
         sure = _confidence(model, asked.confidence, targets)
         # What follows by wish is kept while drawing, and set afterwards.
         held = mask if limits is None else limits.frozen | limits.follows
         context = Context(values, targets, np.full(len(values), asked.p), held, sure)
         assert asked.seed is not None
-        return cls(context, row_keys(values, asked.seed), asked, frozen, limits, given)
+        return cls(context, row_keys(values, asked.seed), asked, frozen, limits, given=given, known=known)
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -161,6 +174,19 @@ def _bound(model: Model, request: Request) -> Binding:
     if request.novel:
         _check_novel(model)
     return bind(model, request)
+
+
+def _planned(model: Model, request: Request, bound: Binding, known: Known | None) -> Plan | None:
+    """What the constraints mean; where values have to be left, even no constraints mean something."""
+    if bound.plan is not None or known is None:
+        return bound.plan
+    return Plan.of(bound.constraints, model.encoding, dependent_features(model, request))
+
+
+def _limits(plan: Plan, values: Values, frozen: NDArray[np.bool_], known: Known | None) -> Limits:
+    if known is None:
+        return Limits.of(plan, values, frozen)
+    return with_unseen_reasons(Limits.of(plan, values, frozen, known.unseen), known.unseen, known.value)
 
 
 def _refuse_none(rows: pd.DataFrame | Sequence[Row]) -> None:

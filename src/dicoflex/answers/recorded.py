@@ -86,12 +86,17 @@ class Claims:
         return {LINE: whole, **{f"{LINE}: {name}": holds for name, holds in parts.items() if not holds.all()}}
 
     def _numbers_hold(self, told: Mapping[str, Any]) -> Bools:
-        """Which answers have the numbers that were worked out again; infinite and missing ones count as such."""
+        """Which answers have the numbers that were worked out again; infinite and missing ones count as such.
+
+        None stands where one was not worked out.
+        """
         holds = np.ones(len(self.answers), dtype=bool)
         for name, numbers in told.items():
             if name in self.info:
                 said = np.array([np.nan if is_missing(number) else number for number in self.info[name]], dtype=float)
-                same = np.asarray(numbers, dtype=float)
+                same = np.array(
+                    [said[i] if number is None else number for i, number in enumerate(numbers)], dtype=float
+                )
                 holds &= np.isclose(said, same, rtol=RELATIVE, atol=ABSOLUTE, equal_nan=True)
         return holds
 

@@ -16,6 +16,7 @@ from dicoflex.answers.pool import Pool, pool
 from dicoflex.answers.query import Query
 from dicoflex.constraints import Constraints
 from dicoflex.constraints.kinds import KINDS
+from dicoflex.errors import QueryError
 from dicoflex.request import Request
 
 
@@ -25,6 +26,8 @@ def loosenings(
     """What would give the query at `position`, which is `row`, more answers; `request` as it bound."""
     is_scored = origin.is_scored
     origin, position = origin.of_query(position)
+    if origin.unseen is not None and origin.unseen[position]:
+        raise QueryError("the row holds a value that training never had, and nothing is tried for it; give one it had")
     model, context = origin.model, origin.context.take(slice(position, position + 1))
     given, own = request.constraints, context.query
     if check is not None and is_scored:

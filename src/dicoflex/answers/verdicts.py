@@ -19,8 +19,11 @@ FOUND, IMPOSSIBLE, NONE, NOT_FOUND = "found", "impossible", "none", "not found"
 
 
 def has_target(model: Model, query: Query, check: Check | None) -> NDArray[np.bool_]:
-    """Which queries have the class that is asked for already: `check` says so, or the stand-in where there is none."""
-    if query.request.target is None:
+    """Which queries have the class that is asked for already: `check` says so, or the stand-in where there is none.
+
+    Of rows with values that training never had, nobody is asked.
+    """
+    if query.request.target is None or query.known is not None:
         return np.zeros(len(query), dtype=bool)
     target = query.context.target
     if check is None:

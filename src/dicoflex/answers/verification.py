@@ -23,6 +23,7 @@ from dicoflex.constraints.rules.kinds import resolve
 from dicoflex.constraints.rules.meaning import evaluate, worked_out
 from dicoflex.constraints.rules.parser import parse, parse_value
 from dicoflex.constraints.rules.tree import Expression, Rule, names
+from dicoflex.table.columns import column_dtype, same_dtype
 from dicoflex.table.feature import Feature, Kind, dtype_of
 from dicoflex.table.plain_rows import cells_of
 from dicoflex.table.schema import Schema
@@ -69,7 +70,7 @@ def verify(
     # A column that an answer lacks counts as missing in it.
     before, after = _rows(queries), _rows(frame.reindex(columns=queries.columns))
     own = [before[place] for place in positions]
-    names, table = holding(own, after, wanted, schema, typed=_same_types(queries, frame), dependent=dependent)
+    names, table = holding(own, after, wanted, schema, typed=_same_types(queries, frame, schema), dependent=dependent)
     labels = [*names, *(others or {})]
     return pd.DataFrame(
         {
@@ -310,8 +311,17 @@ def _rows(frame: pd.DataFrame) -> list[Row]:
     return [dict(zip(frame.columns, row, strict=True)) for row in cells_of(frame)]
 
 
-def _same_types(queries: pd.DataFrame, frame: pd.DataFrame) -> bool:
-    return list(queries.columns) == list(frame.columns) and list(queries.dtypes) == list(frame.dtypes)
+def _same_types(queries: pd.DataFrame, frame: pd.DataFrame, schema: Schema) -> bool:
+    """Whether the columns and dtypes of answers are the queries', or those that the schema has.
+
+    A column of queries that holds a value which training never had may be of another dtype.
+    """
+    if list(queries.columns) != list(frame.columns):
+        return False
+    return all(
+        own == dtype or same_dtype(dtype, column_dtype(schema[name]))
+        for name, own, dtype in zip(frame.columns, queries.dtypes, frame.dtypes, strict=True)
+    )
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -18,6 +18,7 @@ from dicoflex.cli.constraint_flags import Flags, constraints, matches
 from dicoflex.cli.messages import (
     counted,
     note,
+    say_dependencies,
     say_fitted,
     say_header,
     say_schema,
@@ -27,7 +28,7 @@ from dicoflex.cli.messages import (
 )
 from dicoflex.cli.options import Drop, ModelFile, Rows, Seed, spread
 from dicoflex.cli.row_keys import made_key, read_key_file
-from dicoflex.cli.tables import TableFlags, query_rows, sampled_rows, training_rows, written_rows
+from dicoflex.cli.tables import TableFlags, dependencies_in, query_rows, sampled_rows, training_rows, written_rows
 from dicoflex.errors import QueryError, named
 from dicoflex.runtime.printable import printable_json
 from dicoflex.runtime.whole_files import write_text
@@ -101,6 +102,7 @@ def schema(
     frame, described = training_rows(data, table, label=label)
     say_schema(described, Console())
     say_suggested(described, Console())
+    say_dependencies(*dependencies_in(frame[described.names], described), Console())
     if out is not None:
         write_text(out, described.to_json() + "\n")
         note(f"{counted(len(frame), 'row')} described; wrote {out}: edit it, then dicoflex fit ... --schema {out}")
@@ -213,6 +215,12 @@ def explain(
             "--search/--no-search", help="Where no draw is an answer, look at all rows that are allowed, or at many."
         ),
     ] = True,
+    on_unseen: Annotated[
+        str,
+        typer.Option(
+            metavar="answer|error", help="Rows with a level, or a gap, that training never had: leave it, or refuse."
+        ),
+    ] = "answer",
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", help="File to write: .csv, .json, .html or .parquet.", show_default="the terminal"),
@@ -256,6 +264,7 @@ def explain(
         confidence=confidence,
         novel=novel,
         exhaustive=search,
+        on_unseen=on_unseen,
         random_state=seed,
     )
     if out is None:

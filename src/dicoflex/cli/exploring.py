@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dicoflex.cli.messages import note
+from dicoflex.cli.messages import counted, note
 from dicoflex.cli.options import Drop, repeated, spread
 from dicoflex.errors import SettingError
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from dicoflex.explorer import Explorer
     from dicoflex.model import Model
 
@@ -89,9 +91,23 @@ def _of_files(
     named = None if texts is None else Texts.load(texts)
     found = Model.load(model)
     rows = query_rows(people, found.schema, label=found.report.get("label"), row_id=row_id, drop=drop)
+    rows = _with_seen_values(found, rows)
     if found.score is not None:
         found, options["target"] = _of_scores(found, options["target"])
     return Explorer(found, rows, texts=named, name=model.stem, **options)
+
+
+def _with_seen_values(model: Model, rows: pd.DataFrame) -> pd.DataFrame:
+    """The people whose values training had; who is left out, and why, is said."""
+    from dicoflex.table.unseen import known_frame, said_of_unseen
+
+    known = known_frame(model.encoding, rows, model.places_for_unseen)
+    if not known.rows.any():
+        return rows
+    i, j = (int(place[0]) for place in known.unseen.nonzero())
+    first = said_of_unseen(model.schema, j, known.value(i, j))
+    note(f"left out {counted(int(known.rows.sum()), 'row')} with values that training never had: {first}")
+    return rows[~known.rows]
 
 
 def _of_scores(model: Model, target: str | None) -> tuple[Model, str]:

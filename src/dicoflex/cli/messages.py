@@ -6,6 +6,7 @@ __all__ = [
     "counted",
     "note",
     "print_table",
+    "say_dependencies",
     "say_fitted",
     "say_header",
     "say_schema",
@@ -17,7 +18,7 @@ __all__ = [
 import json
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -101,11 +102,14 @@ def _counts(labels: pd.Series) -> str:
 
 def say_header(header: Mapping[str, Any], path: Path) -> None:
     """The facts of a model file, and its schema, as two tables."""
+    from dicoflex.table.dependency import Dependency
     from dicoflex.table.schema import Schema
 
     try:
         facts = _facts(header)
         described = Schema.from_json(json.dumps(header["encoding"]["schema"]))
+        found = [Dependency.model_validate_json(json.dumps(one)) for one in header.get("dependencies", ())]
+        texts = [one.describe(described) for one in found]
     except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
         raise ModelFileError(f"{path}: the header does not describe a model ({error}); save the model again") from None
     console = Console()
@@ -116,6 +120,18 @@ def say_header(header: Mapping[str, Any], path: Path) -> None:
     console.print(table)
     console.print()
     say_schema(described, console)
+    say_dependencies([described.names[one.follows] for one in found], texts, console)
+
+
+def say_dependencies(names: Sequence[Any], texts: Sequence[str], console: Console) -> None:
+    """What follows from what in every row, and so in every answer, and how to switch each off."""
+    if not names:
+        return
+    table = print_table("in every row, and in every answer", "to switch it off")
+    for name, text in zip(names, texts, strict=True):
+        table.add_row(Text(printable(text)), Text(printable(f"fit --no-dependency {shlex.quote(str(name))}")))
+    console.print()
+    console.print(table)
 
 
 def _facts(header: Mapping[str, Any]) -> dict[str, str]:
@@ -173,12 +189,12 @@ def say_schema(described: Schema, console: Console) -> None:
 
 
 def say_suggested(described: Schema, console: Console) -> None:
-    """What the names of the features suggest and no constraint says yet."""
+    """What the features suggest and no constraint says yet."""
     stated = {one.entry for one in described.constraints.one_by_one()}
     left = [one for one in described.suggested().one_by_one() if one.entry not in stated]
     if not left:
         return
-    table = print_table("suggested by its name, taken with --suggest")
+    table = print_table("suggested, taken with --suggest")
     for one in left:
         table.add_row(Text(printable(one.text)))
     console.print()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["TableFlags", "query_rows", "sampled_rows", "training_rows", "written_rows"]
+__all__ = ["TableFlags", "dependencies_in", "query_rows", "sampled_rows", "training_rows", "written_rows"]
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -48,8 +48,14 @@ class TableFlags:
     ] = None
     suggest: Annotated[
         bool,
-        typer.Option("--suggest", help="Take the constraints that the columns' names suggest, which 'schema' shows."),
+        typer.Option("--suggest", help="Take the constraints that the columns suggest, which 'schema' shows."),
     ] = False
+    no_dependency: Annotated[
+        list[str],
+        repeated(
+            "--no-dependency", "COLUMN", "Column that may change by itself though it follows from others in every row."
+        ),
+    ] = field(default_factory=list)
     min_count: Annotated[
         int,
         typer.Option(
@@ -73,8 +79,10 @@ def training_rows(
     from dicoflex.constraints import Constraints
     from dicoflex.table.schema import Schema
 
-    if schema_file is not None and (flags.kind or flags.order or flags.suggest):
-        raise SettingError("--schema goes without --kind, --order and --suggest: say all of it in the schema file")
+    if schema_file is not None and (flags.kind or flags.order or flags.suggest or flags.no_dependency):
+        raise SettingError(
+            "--schema goes without --kind, --order, --suggest and --no-dependency: say all of it in the schema file"
+        )
     given = None if schema_file is None else Schema.from_json(schema_file)
     wanted = Constraints() if flags.presets is None else Constraints.load(flags.presets)
     kinds, orders = _assigned(flags.kind, "--kind"), _assigned(flags.order, "--order")
@@ -87,8 +95,21 @@ def training_rows(
         _refuse_other_columns(table, given.names, path)
         return rows, given.with_constraints(given.constraints.merge(wanted))
     levels = {c: _levels(table, c, order) for c, order in orders.items()}
-    described = Schema.infer(table, kinds=kinds, orders=levels, min_count=flags.min_count)
+    free = features(flags.no_dependency, list(table.columns))
+    described = Schema.infer(table, kinds=kinds, orders=levels, min_count=flags.min_count, independent=free)
     return rows, described.with_constraints(described.suggested().merge(wanted) if flags.suggest else wanted)
+
+
+def dependencies_in(rows: pd.DataFrame, schema: Schema) -> tuple[list[Any], list[str]]:
+    """What follows in all rows of a table but those with values that its schema does not name, and, in words, how."""
+    from dicoflex.learning.dependencies import find_dependencies
+    from dicoflex.table.encoding import Encoding
+    from dicoflex.table.unseen import known_frame
+
+    encoding = Encoding.unit(schema)
+    known = known_frame(encoding, rows, encoding.mean)
+    told = find_dependencies(schema, known.values[~known.rows], min_count=schema.min_count).told(schema)
+    return [name for name, _ in told], [text for _, text in told]
 
 
 def _features_of(frame: pd.DataFrame, path: Path, label: str | None) -> pd.DataFrame:

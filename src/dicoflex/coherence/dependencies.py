@@ -6,21 +6,20 @@ never chosen, and stays the query's where nothing that it depends on changed.
 
 from __future__ import annotations
 
-__all__ = ["Dependencies", "Dependency", "Steps", "follow"]
+__all__ = ["Dependencies", "Steps", "follow"]
 
 import json
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
 
 from dicoflex.errors import ModelFileError
 from dicoflex.runtime.compiled import compiled
+from dicoflex.table.dependency import Dependency
 from dicoflex.table.encoding import Values
 from dicoflex.table.schema import Schema
 
@@ -29,52 +28,6 @@ Ints = NDArray[np.int64]
 LINEAR, PRODUCT, LOOKUP = 0, 1, 2
 KINDS = {"linear": LINEAR, "product": PRODUCT, "lookup": LOOKUP}
 ROUNDING = 1e-6
-MOST_DECIMALS = 15
-
-
-class Dependency(BaseModel):
-    """Feature `follows` is settled by those in `of`: linear (weights, constant), a product, or a table by value."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-    kind: Literal["linear", "product", "lookup"]
-    follows: int
-    of: tuple[int, ...]
-    weights: tuple[float, ...] = ()
-    constant: float = 0.0
-    keys: tuple[float, ...] = ()
-    values: tuple[float, ...] = ()
-    decimals: int = 12
-
-    def fits(self, schema: Schema) -> bool:
-        """Whether all features are the schema's and whatever the kind needs is there, finite and sized."""
-        numbers = [self.constant, *self.weights, *self.keys, *self.values]
-        inside = all(0 <= j < len(schema) for j in (self.follows, *self.of)) and self.follows not in self.of
-        sized = {
-            "linear": len(self.weights) == len(self.of) > 0,
-            "product": len(self.of) == 2,
-            "lookup": len(self.of) == 1 and len(self.keys) == len(self.values) > 0,
-        }
-        levels = self._levels(schema) if inside and sized[self.kind] else False
-        return levels and 0 <= self.decimals <= MOST_DECIMALS and all(map(math.isfinite, numbers))
-
-    def _levels(self, schema: Schema) -> bool:
-        """Whether a table leads to levels that its feature has, and arithmetic is of numbers alone."""
-        feature = schema.features[self.follows]
-        if self.kind == "lookup":
-            return feature.is_number or all(value in range(feature.n_states) for value in self.values)
-        return all(schema.features[j].is_number for j in (self.follows, *self.of))
-
-    def describe(self, schema: Schema) -> str:
-        """The dependency in words."""
-        name, of = schema.names[self.follows], [schema.names[j] for j in self.of]
-        if self.kind == "lookup":
-            return f"{name} follows from {of[0]}"
-        if self.kind == "product":
-            return f"{name} = {of[0]} × {of[1]}"
-        terms = [str(n) if w == 1 else f"{w:g} × {n}" for w, n in zip(self.weights, of, strict=True)]
-        constant = f" {'+' if self.constant > 0 else '-'} {abs(self.constant):g}" if self.constant else ""
-        return f"{name} = {' + '.join(terms)}{constant}"
 
 
 class Steps(NamedTuple):
@@ -141,6 +94,10 @@ class Dependencies:
             key=np.array([key for one in found for key in one.keys], dtype=np.float64),
             value=np.array([value for one in found for value in one.values], dtype=np.float64),
         )
+
+    def told(self, schema: Schema) -> list[tuple[Any, str]]:
+        """The name of each dependent feature, and in words what it follows from."""
+        return [(schema.names[one.follows], one.describe(schema)) for one in self.found]
 
     def state(self) -> list[dict[str, Any]]:
         """The dependencies as plain JSON."""

@@ -33,9 +33,10 @@ class Dataset:
     """A table split in two, with what a method must know about it.
 
     The schema describes the whole table, so that every test row fits it. `positive` is the label that a person hopes
-    for. `immutable`, `increase` and `never_again` are sensible conditions on answers: what people can't or may not be
-    asked to change (protected features among it), what only ever grows, such as age, and levels that nobody comes back
-    to. `preset` has all of them as constraints.
+    for. `immutable`, `increase`, `decrease` and `never_again` are sensible conditions on answers: what people can't or
+    may not be asked to change (protected features among it), what only ever grows, such as age, what nobody is advised
+    to have more of, such as losses, and levels that nobody comes back to. `preset` has all of them as constraints, with
+    what the schema suggests of ages and of missing values.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Dataset:
     positive: int | str
     immutable: tuple[str, ...] = ()
     increase: tuple[str, ...] = ()
+    decrease: tuple[str, ...] = ()
     never_again: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -59,7 +61,15 @@ class Dataset:
         """
         others = {name: [x for x in self.schema[name].levels if x != level] for name, level in self.never_again.items()}
         moves = {name: dict.fromkeys(levels, levels) for name, levels in others.items()}
-        return Constraints(frozen=self.immutable, increase=self.increase, transitions=moves)
+        named = self.schema.suggested()
+        return Constraints(
+            frozen=self.immutable,
+            ranges={name: limits for name, limits in named.ranges.items() if name not in self.immutable},
+            increase=self.increase,
+            decrease=self.decrease,
+            forbidden={name: values for name, values in named.forbidden.items() if name not in self.immutable},
+            transitions=moves,
+        )
 
 
 def names() -> list[str]:
@@ -147,6 +157,7 @@ def _dataset(name: str, recipe: Recipe, train: pd.DataFrame, test: pd.DataFrame)
         positive=recipe.positive,
         immutable=recipe.immutable,
         increase=recipe.increase,
+        decrease=recipe.decrease,
         never_again=recipe.never_again,
     )
 

@@ -75,6 +75,7 @@ class Recipe:
     numbers: tuple[str, ...]
     immutable: tuple[str, ...] = ()
     increase: tuple[str, ...] = ()
+    decrease: tuple[str, ...] = ()
     never_again: Mapping[str, str] = field(default_factory=dict)
     orders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     ships: bool = False
@@ -90,6 +91,7 @@ RECIPES: dict[str, Recipe] = {
         numbers=("age", "capital_gain", "capital_loss", "hours_per_week"),
         immutable=("race", "sex", "native_country"),
         increase=("age", "education"),
+        decrease=("capital_loss",),
         never_again={"marital_status": "Never-married"},
         orders={"education": EDUCATION},
         ships=True,

@@ -7,8 +7,9 @@ __all__ = ["find_dependencies"]
 import numpy as np
 from numpy.typing import NDArray
 
-from dicoflex.coherence.dependencies import Dependencies, Dependency
+from dicoflex.coherence.dependencies import Dependencies
 from dicoflex.coherence.stops import decimals_of
+from dicoflex.table.dependency import Dependency
 from dicoflex.table.encoding import Values
 from dicoflex.table.schema import Schema
 
@@ -24,7 +25,8 @@ ROWS_PER_VALUE = 5
 def find_dependencies(schema: Schema, values: Values, *, min_count: int = 1) -> Dependencies:
     """Those that hold in all rows: numbers linear in others, products of two, and what follows from a value.
 
-    min_count: what follows from a value that fewer rows have is not told.
+    min_count: what follows from a value that fewer rows have is not told. Those of features that the schema calls
+    independent are left out.
 
     >>> import pandas as pd
     >>> rows = np.column_stack([np.arange(100.0) % 37, np.arange(100.0) % 37 + 4])
@@ -40,7 +42,7 @@ def find_dependencies(schema: Schema, values: Values, *, min_count: int = 1) -> 
         taken = {one.follows for one in found}
         found += _products(whole, [j for j in numbers if j not in taken])
     found += _tables(values, found, min_count)
-    return Dependencies(tuple(found), len(schema))
+    return Dependencies(tuple(found), len(schema)).without(map(schema.position, schema.independent))
 
 
 def _varies(column: Floats) -> bool:

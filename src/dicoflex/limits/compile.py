@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["MOST_POINTS", "Part", "banned_of", "costs_of", "part_of", "points_of"]
+__all__ = ["MOST_POINTS", "Part", "banned_of", "costs_of", "part_of", "part_of_unseen", "points_of"]
 
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -41,6 +41,21 @@ class Part(NamedTuple):
 def part_of(feature: Feature, given: Constraints, own: Floats) -> Part:
     """What constraints, checked against the schema, let a feature be for each query's own value."""
     return (_number if feature.is_number else _levels)(feature, given, own)
+
+
+def part_of_unseen(feature: Feature, given: Constraints, own: Floats) -> Part:
+    """The same for queries whose own value training never had: it is left, and nothing can be measured from it.
+
+    own: what stands in its place.
+    """
+    if feature.is_number:
+        part = _number(feature, given, np.full(len(own), np.nan))
+    else:
+        others = {name: ways for name, ways in given.transitions.items() if name != feature.name}
+        part = _levels(feature, given.model_copy(update={"transitions": others}), own)
+        is_ahead = feature.name in (*given.increase, *given.decrease)
+        part = part._replace(states=part.states & (not is_ahead))
+    return part._replace(may_keep=np.zeros(len(own), dtype=bool))
 
 
 # -- numbers -----------------------------------------------------------------------------------------------------

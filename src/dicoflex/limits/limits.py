@@ -73,11 +73,14 @@ class Limits(Columns):
         return cls.of(Plan.of(constraints, encoding), query, frozen)
 
     @classmethod
-    def of(cls, plan: Plan, query: Values, frozen: Bools) -> Limits:
-        """The limits that a plan sets for each row of `query`; `frozen` features (n, d) can't change."""
+    def of(cls, plan: Plan, query: Values, frozen: Bools, unseen: Bools | None = None) -> Limits:
+        """The limits that a plan sets for each row of `query`; `frozen` features (n, d) can't change.
+
+        unseen: where something stands in the place of a value that training never had, which no answer keeps (n, d).
+        """
         given, (clauses, clause_set) = plan.constraints, plan.clauses_of(query)
         loose = cls(
-            **plan.of_rows(query)._asdict(),
+            **plan.of_rows(query, unseen)._asdict(),
             frozen=frozen,
             reasons=np.full(len(query), None, dtype=object),
             clause_set=clause_set,

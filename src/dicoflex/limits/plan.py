@@ -15,7 +15,7 @@ from dicoflex.constraints import Constraints
 from dicoflex.constraints.rules.tree import speaks_of_the_query
 from dicoflex.limits.binding import prepared
 from dicoflex.limits.clauses import Clauses
-from dicoflex.limits.compile import Part, banned_of, costs_of, part_of, points_of
+from dicoflex.limits.compile import Part, banned_of, costs_of, part_of, part_of_unseen, points_of
 from dicoflex.limits.consequences import Consequences
 from dicoflex.limits.programs import Programs, write
 from dicoflex.table.encoding import Encoding, Values
@@ -99,8 +99,11 @@ class Plan:
         schema = self.encoding.schema
         return Clauses.build(self.constraints.parsed_rules, self.trees, schema, np.zeros((1, len(schema))))[0]
 
-    def of_rows(self, query: Values) -> Part:
-        """What each feature of each row of `query` may be (n, d), and its states end to end (n, states)."""
+    def of_rows(self, query: Values, unseen: Bools | None = None) -> Part:
+        """What each feature of each row of `query` may be (n, d), and its states end to end (n, states).
+
+        unseen: where something stands in the place of a value that training never had (n, d).
+        """
         n = len(query)
         low, high, states, may_keep = self.usual.repeated(n)
         levels, absent = self._free
@@ -110,7 +113,17 @@ class Plan:
             part = part_of(self.encoding.schema.features[j], self.constraints, query[:, j])
             low[:, j], high[:, j], may_keep[:, j] = part.low, part.high, part.may_keep
             states[:, self.offset[j] : self.offset[j + 1]] = part.states
-        return Part(low, high, states, may_keep)
+        made = Part(low, high, states, may_keep)
+        return made if unseen is None else self._leaving(made, query, unseen)
+
+    def _leaving(self, made: Part, query: Values, unseen: Bools) -> Part:
+        """The limits of rows in which unseen values have to be left."""
+        for j in np.flatnonzero(unseen.any(axis=0)):
+            here = np.flatnonzero(unseen[:, j])
+            part = part_of_unseen(self.encoding.schema.features[j], self.constraints, query[here, j])
+            made.low[here, j], made.high[here, j], made.may_keep[here, j] = part.low, part.high, part.may_keep
+            made.states[here, self.offset[j] : self.offset[j + 1]] = part.states
+        return made
 
     @cached_property
     def _free(self) -> tuple[Ints, Ints]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["closed_features", "reasons_of"]
+__all__ = ["HOLDING", "closed_features", "reasons_of"]
 
 from collections.abc import Callable, Iterator
 from functools import partial

@@ -17,6 +17,7 @@ from typing import Any
 import orjson
 from starlette.requests import Request
 
+from dicoflex.request import ANSWER
 from dicoflex.serving import counters
 from dicoflex.serving.asking import counted
 from dicoflex.serving.engine import Answered
@@ -101,7 +102,8 @@ class Stream:
         good: list[tuple[int, Rows]] = []
         for number, line in chunk:
             try:
-                rows = self.served.reader.read([load_json(line)], first=number, where="/lines")
+                unseen = self.wish.on_unseen == ANSWER
+                rows = self.served.reader.read([load_json(line)], first=number, where="/lines", unseen=unseen)
                 targets_of(self.wish, self.served.model, rows.targets)
                 good.append((number, rows))
             except Problem as problem:

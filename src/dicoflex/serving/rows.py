@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["GREATEST_ID", "LONGEST_ID", "Id", "RowReader", "Rows", "as_json_has_it", "refuse"]
+__all__ = ["GREATEST_ID", "LONGEST_ID", "LONGEST_LEVEL", "Id", "RowReader", "Rows", "as_json_has_it", "refuse"]
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,13 +11,14 @@ from typing import Any
 from dicoflex.errors import named
 from dicoflex.serving.engine import Cells
 from dicoflex.serving.problems import MOST_ERRORS, Problem
-from dicoflex.table.feature import MAX_NUMBER, Feature
+from dicoflex.table.feature import MAX_NUMBER, Feature, Level
 from dicoflex.table.schema import Schema
 
 Id = str | int
 Errors = list[tuple[str, str]]
 LONGEST_ID = 200
 GREATEST_ID = 2**53 - 1
+LONGEST_LEVEL = 200
 PARTS = ("id", "values", "target")
 
 
@@ -47,18 +48,23 @@ class _Column:
         levels = frozenset(map(as_json_has_it, feature.levels))
         return cls(str(feature.name), feature, levels, max(least, -MAX_NUMBER), min(greatest, MAX_NUMBER))
 
-    def wrong(self, cell: Any) -> str | None:
-        """What is wrong with a value; None where nothing is."""
+    def wrong(self, cell: Any, *, unseen: bool = False) -> str | None:
+        """What is wrong with a value, None where nothing is; unseen: what training never had is fine."""
         if cell is None:
-            return None if self.feature.missing else "is null, and no training row lacks it"
+            return None if self.feature.missing or unseen else "is null, and no training row lacks it"
         if not self.feature.is_number:
-            known = as_json_has_it(cell) in self.levels
+            known = as_json_has_it(cell) in self.levels or (unseen and self._may_be_new(cell))
             return None if known else f"is none of its levels: {self.feature.values_text()}"
         if type(cell) not in (int, float):
             return "is no number"
         if not self.least <= cell <= self.greatest:
             return f"is beyond what {self.feature.dtype} holds"
         return "is no whole number" if self.feature.is_whole and cell % 1 else None
+
+    def _may_be_new(self, cell: Any) -> bool:
+        """Whether a value could be a level that training never had: short, and not "5" where 5 is a level."""
+        text = str(cell) if isinstance(cell, Level) else ""
+        return 0 < len(text) <= LONGEST_LEVEL and text not in {str(level) for _, level in self.levels}
 
 
 class RowReader:
@@ -74,10 +80,11 @@ class RowReader:
         self.columns = [_Column.of(feature) for feature in schema.features]
         self.names = {column.name for column in self.columns}
 
-    def read(self, sent: list[Any], *, first: int = 0, where: str = "/rows") -> Rows:
+    def read(self, sent: list[Any], *, first: int = 0, where: str = "/rows", unseen: bool = False) -> Rows:
         """Rows as sent, `{"id": …, "values": {…}, "target": …}` each; what does not fit is told with its place.
 
-        first: the number of the first of them, where they are a part of more.
+        first: the number of the first of them, where they are a part of more. unseen: whether they may hold levels and
+        nulls that training never had.
         """
         errors: Errors = []
         cells, ids, targets = [], [], []
@@ -85,13 +92,13 @@ class RowReader:
             values, name, target = _parts(row, i, f"{where}/{i}", errors)
             ids.append(name)
             targets.append(target)
-            cells.append(self.cells(values, f"{where}/{i}/values", errors))
+            cells.append(self.cells(values, f"{where}/{i}/values", errors, unseen=unseen))
             if len(errors) >= MOST_ERRORS:
                 break
         refuse(errors)
         return Rows(cells, ids, targets, sent)
 
-    def cells(self, values: Mapping[str, Any], where: str, errors: Errors) -> Cells:
+    def cells(self, values: Mapping[str, Any], where: str, errors: Errors, *, unseen: bool = False) -> Cells:
         """A row's values in the order of the features; an absent one is an error, null is a missing value."""
         cells = []
         for column in self.columns:
@@ -99,7 +106,7 @@ class RowReader:
                 errors.append((f"{where}/{column.name}", "is absent; null would be a missing value"))
                 continue
             cell = values[column.name]
-            if wrong := column.wrong(cell):
+            if wrong := column.wrong(cell, unseen=unseen):
                 errors.append((f"{where}/{column.name}", wrong))
             cells.append(cell)
         if len(cells) < len(values):

@@ -10,7 +10,7 @@ from typing import Any
 from dicoflex.constraints.reading import MOST_RULES
 from dicoflex.model import Model
 from dicoflex.serving.questions import Wish
-from dicoflex.serving.rows import GREATEST_ID, LONGEST_ID
+from dicoflex.serving.rows import GREATEST_ID, LONGEST_ID, LONGEST_LEVEL
 from dicoflex.serving.settings import Settings
 from dicoflex.table.feature import MAX_NUMBER, Feature
 from dicoflex.targets import OTHER
@@ -49,7 +49,7 @@ def request_schema(model: Model, bounds: Settings) -> dict[str, Any]:
 
 def row_schema(model: Model) -> dict[str, Any]:
     """The JSON Schema of one row."""
-    values = {str(feature.name): _values(feature) for feature in model.schema.features}
+    values = {str(feature.name): _sent(feature) for feature in model.schema.features}
     own = {"type": "object", "properties": values, "required": list(values), "additionalProperties": False}
     number = {"type": "integer", "minimum": -GREATEST_ID, "maximum": GREATEST_ID}
     name = {"anyOf": [{"type": "string", "maxLength": LONGEST_ID}, number]}
@@ -93,6 +93,14 @@ def _target(model: Model) -> dict[str, Any]:
     forms = [("at_least",), ("at_most",), ("at_least", "at_most")]
     change = {**_object({"by": {"type": "number"}}), "required": ["by"]}
     return {"anyOf": [*({**_object(dict.fromkeys(form, end)), "required": list(form)} for form in forms), change]}
+
+
+def _sent(feature: Feature) -> dict[str, Any]:
+    """What a value of a feature may be in a row that is sent: with `on_unseen` "error", no other than training had."""
+    own = _values(feature)
+    if feature.is_number:
+        return own if feature.missing else {**_or_null(own), "description": "Null was never seen in training."}
+    return {"anyOf": [own, {**UNSEEN, "description": "Any other was never seen in training."}]}
 
 
 def _values(feature: Feature) -> dict[str, Any]:
@@ -146,6 +154,7 @@ def _constraints(model: Model) -> dict[str, Any]:
     return _object(properties)
 
 
+UNSEEN = {"type": ["string", "number", "boolean", "null"], "maxLength": LONGEST_LEVEL}
 NUMBER, NULL = {"type": "number"}, {"type": "null"}
 STEP = {"type": "number", "exclusiveMinimum": 0, "maximum": MAX_NUMBER}
 PAIR = {

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dicoflex.errors import ModelFileError, QueryError, SchemaError, named
+from dicoflex.errors import ModelFileError, QueryError, SchemaError, UnseenError, named
 from dicoflex.runtime.compiled import compiled
 from dicoflex.runtime.threads import THREADED, in_threads
 from dicoflex.table.columns import (
@@ -178,7 +178,7 @@ class Encoding(Reals):
         feature = self.schema.features[j]
         absent = column.isna().to_numpy()
         if absent.any() and not feature.missing:
-            raise QueryError(
+            raise UnseenError(
                 f"column {feature.name!r} has missing values, and none were seen in training{self._or_rarely}; "
                 "fill them in, or fit on rows that have some"
             )
@@ -208,7 +208,7 @@ class Encoding(Reals):
             if found is None:
                 known = ", ".join(map(repr, feature.levels[:12]))
                 unseen = f"never seen in training{self._or_rarely}"
-                raise QueryError(f"column {feature.name!r} has the value {value!r}, {unseen}; known: {known}")
+                raise UnseenError(f"column {feature.name!r} has the value {value!r}, {unseen}; known: {known}")
             codes[i] = found
         return codes[keys] if len(uniques) else np.empty(0)
 

@@ -30,6 +30,7 @@ class Schema(BaseModel):
     """The features of a table, in the order of its columns, and the constraints that bind every call unless overridden.
 
     min_count: levels and limits are such that at least so many of the table's rows have them, or lie at or beyond them.
+    independent: features that answers may change by themselves, although they follow from others in every row.
 
     >>> frame = pd.DataFrame({"age": [31, 52, 47], "smoker": [True, False, True]})
     >>> schema = Schema.infer(frame)
@@ -44,6 +45,7 @@ class Schema(BaseModel):
     features: tuple[Feature, ...]
     constraints: Constraints = Constraints()
     min_count: int = Field(default=1, ge=1)
+    independent: tuple[int | str, ...] = ()
 
     @field_validator("constraints", mode="before")
     @classmethod
@@ -55,16 +57,20 @@ class Schema(BaseModel):
         if not self.features or len(set(self.names)) < len(self.names):
             raise ValueError("a schema needs at least one feature, each with a name of its own")
         self._check_preset(self.constraints)
+        for name in self.independent:
+            self.position(name)
         return self
 
     @model_serializer(mode="wrap")
     def _dump(self, dump: Any) -> Any:
-        """What says nothing is left out: no constraints, and a count of one."""
+        """What says nothing is left out: no constraints, a count of one, nothing independent."""
         dumped = dump(self)
         if self.constraints == Constraints():
             del dumped["constraints"]
         if self.min_count == 1:
             del dumped["min_count"]
+        if not self.independent:
+            del dumped["independent"]
         return dumped
 
     @classmethod
@@ -76,6 +82,7 @@ class Schema(BaseModel):
         orders: Mapping[Any, Sequence[Level]] | None = None,
         limits: Mapping[Any, tuple[float, float]] | None = None,
         min_count: int = 1,
+        independent: Iterable[Any] = (),
         suggest: bool = False,
     ) -> Schema:
         """Describe every column of `frame`; each guess can be overridden.
@@ -85,7 +92,8 @@ class Schema(BaseModel):
         limits: column to (lowest, highest); wider than seen is allowed, narrower is not.
         min_count: what fewer rows have is not named: their levels and missing values are left out, and limits are
         numbers that at least so many rows lie at or beyond. Orders and limits that are given stay as they are.
-        suggest: take the constraints that the columns' names suggest; see `suggested`.
+        independent: columns that need not follow from others in answers, although they do in every row.
+        suggest: take the constraints that the columns suggest; see `suggested`.
 
         >>> frame = pd.DataFrame({"grade": ["b", "a", "c"], "sector": [3, 1, 3]})
         >>> print(Schema.infer(frame, kinds={"sector": "categorical"}, orders={"grade": ["a", "b", "c"]}))
@@ -95,7 +103,8 @@ class Schema(BaseModel):
         """
         check_frame(frame)
         kinds, orders, limits = dict(kinds or {}), dict(orders or {}), dict(limits or {})
-        for given in (kinds, orders, limits):
+        free = tuple(independent)
+        for given in (kinds, orders, limits, free):
             for column in given:
                 if column not in frame.columns:
                     raise SchemaError(named("column", column, frame.columns))
@@ -105,11 +114,11 @@ class Schema(BaseModel):
             describe(frame[column], kinds.get(column), orders.get(column), limits.get(column), int(min_count))
             for column in frame.columns
         ]
-        described = cls(features=tuple(features), min_count=int(min_count))
+        described = cls(features=tuple(features), min_count=int(min_count), independent=free)
         return described.with_constraints(described.suggested()) if suggest else described
 
     def suggested(self) -> Constraints:
-        """Constraints that the features' names suggest: age does not fall, sex, race, birth and nationality stay.
+        """Constraints that the features suggest: age waits, sex, race, birth and nationality stay, nothing gets lost.
 
         >>> Schema.infer(pd.DataFrame({"age": [31, 52], "sex": ["f", "m"]})).suggested().frozen
         ('sex',)

@@ -14,10 +14,13 @@ __all__ = [
     "Value",
     "cards",
     "differences",
+    "has_rarity",
     "labels",
     "pair_of",
     "rows",
+    "starts_group",
     "step_of",
+    "ways_text",
 ]
 
 from collections.abc import Mapping, Sequence
@@ -33,7 +36,7 @@ from dicoflex.table.plain_rows import cells_of
 from dicoflex.table.schema import Schema
 from dicoflex.targets import Goal
 from dicoflex.values import plain, typed
-from dicoflex.views.words import FIRST_DIGITS, finite, likelihood_word, percent, shown
+from dicoflex.views.words import FIRST_DIGITS, finite, likelihood_word, percent, shown, usual_word
 
 NAME_SHOWN = 16  # of the 64 characters of a model's name; the record has them all
 ALREADY = "already"
@@ -68,9 +71,14 @@ class Change(TypedDict):
 
 
 class Trust(TypedDict):
-    """How far an answer can be trusted: its density, as a number, a share of the bar and a word, and the checks."""
+    """How far an answer can be trusted: how usual it is, as a number, a share of the bar and a word, and the checks.
+
+    rarity: the share of real rows that are less usual, where the model knows rows; the bar and the word tell it then.
+    Otherwise they tell the density, against the likeliest answer of the same query.
+    """
 
     log_density: float | None
+    rarity: float | None
     likely: float | None
     word: str
     probability: float | None
@@ -79,14 +87,15 @@ class Trust(TypedDict):
 
 
 class Answer(Trust):
-    """One counterfactual: its changes by feature, and how far it can be trusted."""
+    """One counterfactual: its changes by feature, the number of its way, and how far it can be trusted."""
 
     cf: str
     changes: dict[str, Change]
+    way: int | None
 
 
 class Card(TypedDict):
-    """Everything that is shown of one query."""
+    """Everything that is shown of one query; answers that change the same features stand together."""
 
     heading: str
     target: str
@@ -160,6 +169,28 @@ def _shared(result: Result) -> _Shared:
         constraints=bound,
         made=[(key, _setting(value)) for key, value in made.items() if value is not None],
     )
+
+
+def has_rarity(card: Card) -> bool:
+    """Whether answers are compared with real rows, and not only with one another."""
+    return bool(card["answers"]) and all(answer["rarity"] is not None for answer in card["answers"])
+
+
+def ways_text(card: Card) -> str:
+    """What to say of the ways of a card: that there is one alone, or nothing."""
+    answers = card["answers"]
+    if len(answers) < 2 or len({answer["way"] for answer in answers}) > 1 or answers[0]["way"] is None:
+        return ""
+    names = [name for name, change in answers[0]["changes"].items() if not change["then"]]
+    told = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else "".join(names)
+    return f"one way was found: all of these change {told}, by other amounts or to other values"
+
+
+def starts_group(card: Card, i: int) -> bool:
+    """Whether answer i is the first of its way, where answers of one way stand together below those of another."""
+    ways = [answer["way"] for answer in card["answers"]]
+    grouped = 1 < len(set(ways)) < len(ways)
+    return grouped and i > 0 and ways[i] != ways[i - 1]
 
 
 def differences(before: pd.DataFrame, after: pd.DataFrame) -> np.ndarray:
@@ -259,8 +290,15 @@ def _answers(result: Result, values: tuple[Any, ...], own: np.ndarray, *, severa
         for after, cells in zip(rows(frame), result.changed_cells[own], strict=True)
     ]
     numbers = _numbers(frame.index.get_level_values("cf"), result.info.iloc[own], several=several)
-    trust = zip(numbers, changes, _trust(result.info.iloc[own]), strict=True)
-    return [Answer(cf=cf, changes=changed, **known) for cf, changed, known in trust]
+    ways = [None if way is None else int(way) for way in _told(result.info.iloc[own], "way")]
+    trust = zip(numbers, changes, ways, _trust(result.info.iloc[own]), strict=True)
+    answers = [Answer(cf=cf, changes=changed, way=way, **known) for cf, changed, way, known in trust]
+    return sorted(answers, key=lambda answer: answer["way"] or 0)
+
+
+def _told(info: pd.DataFrame, name: str) -> list[Any]:
+    """What is told of each answer under a name; None where nothing is."""
+    return info[name].tolist() if name in info else [None] * len(info)
 
 
 def _numbers(numbers: pd.Index, info: pd.DataFrame, *, several: bool) -> list[str]:
@@ -275,18 +313,22 @@ def _numbers(numbers: pd.Index, info: pd.DataFrame, *, several: bool) -> list[st
 def _trust(info: pd.DataFrame) -> list[Trust]:
     """What is known of each answer besides its values."""
     densities = info["log_density"].to_numpy(dtype=float, na_value=np.nan)
-    probabilities = info["probability"].tolist() if "probability" in info else [None] * len(info)
+    rarities = [finite(rarity) for rarity in _told(info, "rarity")]
+    words: list[tuple[float | None, str]] = [(r, usual_word(r)) for r in rarities if r is not None]
+    if len(words) < len(info):
+        words = _words(densities)
     return [
         Trust(
             log_density=finite(density),
+            rarity=rarity,
             likely=share,
             word=word,
             probability=finite(probability),
             confidence=percent(finite(probability)),
             valid=None if pd.isna(valid) else bool(valid),
         )
-        for density, (share, word), probability, valid in zip(
-            densities, _words(densities), probabilities, info["valid"].tolist(), strict=True
+        for density, rarity, (share, word), probability, valid in zip(
+            densities, rarities, words, _told(info, "probability"), info["valid"].tolist(), strict=True
         )
     ]
 
@@ -304,7 +346,7 @@ def step_of(before: Any, after: Any, feature: Feature) -> tuple[str, float]:
         return "other", 1.0
     if feature.is_number:
         step, reach = after - before, (feature.maximum or 0.0) - (feature.minimum or 0.0)
-    elif feature.kind is Kind.ORDINAL:
+    elif feature.kind is Kind.ORDINAL and feature.is_level(before):
         order = {typed(level): i for i, level in enumerate(feature.levels)}
         step, reach = order[typed(after)] - order[typed(before)], len(feature.levels) - 1
     else:

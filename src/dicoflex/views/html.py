@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from html import escape
 
-from dicoflex.views.cards import ALREADY, ASKED, Answer, Card, Change
+from dicoflex.views.cards import ALREADY, ASKED, Answer, Card, Change, has_rarity, starts_group, ways_text
 from dicoflex.views.terminal import already_text, has_probability, more_text
 from dicoflex.views.words import LESS_LIKELY_WITHIN, LIKELY_WITHIN, MARKS, MISSING, SIGNS, counted
 
@@ -33,7 +33,7 @@ def to_html_page(cards: Sequence[Card], *, title: str = "Counterfactuals", lead:
         f"<title>{escape(title)}</title>\n<style>{PAGE_CSS}{CSS}</style>\n</head>\n<body>\n"
         f'<main class="dicoflex"><header><h1>{escape(title)}</h1>'
         f"<p>{escape(lead or LEAD)}</p><p>{summary}</p></header>\n"
-        f"{_body(cards)}{_legend()}{_origin(cards)}</main>\n</body>\n</html>\n"
+        f"{_body(cards)}{_legend(cards)}{_origin(cards)}</main>\n</body>\n</html>\n"
     )
 
 
@@ -55,6 +55,7 @@ def _section(card: Card) -> str:
         _asked_html(card),
         f'<p class="shortfall">{escape(already_text(card))}</p>' if card["verdict"] == ALREADY else "",
         _table_html(card) if card["answers"] else "",
+        f'<p class="ways">{escape(ways[0].upper() + ways[1:])}.</p>' if (ways := ways_text(card)) else "",
         _picture_html(card),
         f'<p class="shortfall"><b>Fewer than asked.</b> {escape(card["shortfall"])}</p>' if card["shortfall"] else "",
     ]
@@ -87,9 +88,13 @@ def _constraints_html(card: Card) -> str:
 def _table_html(card: Card) -> str:
     wide = _page_width(card) <= PAGE_CHARACTERS
     middle = [escape(feature) for feature in card["features"]] if wide else ["changes"]
-    trust = ["how likely", *(["confidence"] if has_probability(card) else []), "accepted"]
+    trust = [
+        "as usual as" if has_rarity(card) else "how likely",
+        *(["confidence"] if has_probability(card) else []),
+        "accepted",
+    ]
     head = "".join(f'<th scope="col">{name}</th>' for name in ["cf", *middle, *trust])
-    rows = "".join(_row_html(answer, card, wide=wide) for answer in card["answers"])
+    rows = "".join(_row_html(i, card, wide=wide) for i in range(len(card["answers"])))
     return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
 
 
@@ -102,7 +107,8 @@ def _page_width(card: Card) -> int:
     return sum(widths.values())
 
 
-def _row_html(answer: Answer, card: Card, *, wide: bool) -> str:
+def _row_html(i: int, card: Card, *, wide: bool) -> str:
+    answer = card["answers"][i]
     if wide:
         changes = [answer["changes"].get(feature) for feature in card["features"]]
         cells = "".join(f"<td>{UNCHANGED if change is None else _change_html(change)}</td>" for change in changes)
@@ -112,7 +118,8 @@ def _row_html(answer: Answer, card: Card, *, wide: bool) -> str:
     sure = f"<td>{escape(answer['confidence'])}</td>" if has_probability(card) else ""
     sign, word = MARKS[answer["valid"]]
     mark = f'<td class="mark {word.split()[0]}" title="{word}">{sign}</td>'
-    return f'<tr><th scope="row">{escape(answer["cf"])}</th>{cells}{_likely_html(answer)}{sure}{mark}</tr>'
+    group = ' class="group"' if starts_group(card, i) else ""
+    return f'<tr{group}><th scope="row">{escape(answer["cf"])}</th>{cells}{_likely_html(answer)}{sure}{mark}</tr>'
 
 
 def _change_html(change: Change, feature: str = "") -> str:
@@ -139,8 +146,10 @@ def _picture_html(card: Card) -> str:
     return f'<img alt="picture of the changes" width="{width}" src="data:image/png;base64,{data}">'
 
 
-def _legend() -> str:
-    return f"<aside><p>{escape(SIGNS_LEGEND)}</p><p>{escape(LIKELY_LEGEND)}</p><p>{escape(MARKS_LEGEND)}</p></aside>"
+def _legend(cards: Sequence[Card]) -> str:
+    usual = {has_rarity(card) for card in cards if card["answers"]} or {False}
+    lines = [SIGNS_LEGEND, *[LIKELY_LEGEND] * (False in usual), *[USUAL_LEGEND] * (True in usual), MARKS_LEGEND]
+    return f"<aside>{''.join(f'<p>{escape(line)}</p>' for line in lines)}</aside>"
 
 
 def _origin(cards: Sequence[Card]) -> str:
@@ -158,6 +167,10 @@ SIGNS_LEGEND = "▲ higher, ▼ lower, ● another value, · as it is now."
 LIKELY_LEGEND = (
     "How likely: compared with the most likely alternative of the same row. “Likely” is at most "
     f"{LIKELY_WITHIN:,.0f} times rarer, “less likely” at most {LESS_LIKELY_WITHIN:,.0f} times, “rare” beyond."
+)
+USUAL_LEGEND = (
+    "As usual as: compared with real rows that have the wanted result. “3 in 10” means that three in ten of them are "
+    "less usual. Alternatives that change the same things stand together."
 )
 MARKS_LEGEND = (
     "Accepted: ✓ confirmed by the classifier, ✗ refused by it, – not checked. Confidence, where shown, is an "
@@ -220,6 +233,8 @@ CSS = """
   border-bottom: 2px solid var(--line); }
 .dicoflex tbody th { font-weight: 400; color: var(--quiet); width: 1.5rem; }
 .dicoflex tbody tr:last-child > * { border-bottom: 0; }
+.dicoflex tbody tr.group > * { border-top: 2px solid var(--line); }
+.dicoflex .ways { margin: .7rem 0 0; color: var(--quiet); font-size: .9rem; }
 .dicoflex td.chips { white-space: normal; line-height: 2; }
 .dicoflex .change { display: inline-block; padding: .08rem .5rem; border-radius: 6px; white-space: nowrap;
   line-height: 1.5; }

@@ -12,12 +12,13 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
     from rich.table import Table
     from rich.text import Text
-from dicoflex.views.cards import ALREADY, Answer, Card, Change, Value
+from dicoflex.views.cards import ALREADY, Answer, Card, Change, Value, has_rarity, starts_group, ways_text
 from dicoflex.views.words import MARKS, MISSING, SIGNS
 
 STYLES = {"up": "cyan", "down": "yellow", "other": "magenta"}
 MARK_STYLES = {True: "bold green", False: "bold red", None: "dim"}
 BAR_CELLS = 5
+USUAL = "as usual as 3 in 10: three in ten real rows with that result are less usual"
 
 
 def has_probability(card: Card) -> bool:
@@ -34,6 +35,8 @@ def to_rich(cards: Sequence[Card], *, hidden: int = 0) -> RenderableType:
         parts.append(Text(more_text(hidden), style="italic"))
     if any(card["answers"] for card in cards):
         parts.append(Text(f"▲ up  ▼ down  ● other value  · as in the query   {_marks_text()}", style="dim"))
+    if any(map(has_rarity, cards)):
+        parts.append(Text(USUAL, style="dim"))
     if not parts:
         parts.append(Text("no queries"))
     return Group(*parts)
@@ -66,6 +69,8 @@ def _panel(card: Card) -> RenderableType:
         parts.extend([Text(), Text(f"! {already_text(card)}", style="yellow")])
     if card["answers"]:
         parts.extend([Text(), _AnswerTable(card)])
+    if ways := ways_text(card):
+        parts.extend([Text(), Text(ways, style="dim")])
     if card["shortfall"]:
         parts.extend([Text(), Text(f"! {card['shortfall']}", style="yellow")])
     title = Text.assemble(("row ", "dim"), (card["heading"], "bold"), (" → ", "dim"), (card["target"], "bold"))
@@ -112,7 +117,8 @@ def _wide_table(card: Card) -> Table:
     from rich.text import Text
 
     table = _new_table([(feature, True) for feature in card["features"]], card)
-    for answer in card["answers"]:
+    for i, answer in enumerate(card["answers"]):
+        _separate(table, card, i)
         changes = [answer["changes"].get(feature) for feature in card["features"]]
         cells = [Text("·", style="dim") if change is None else _change_text(change) for change in changes]
         table.add_row(Text(answer["cf"], style="dim"), *cells, *_trust_cells(answer, card))
@@ -126,7 +132,8 @@ def _compact_table(card: Card) -> Table:
     table = _new_table([(feature, True) for feature in card["features"]], card)
     now = {value["feature"]: value["value"] for value in card["query"]}
     table.add_row(Text("now", style="dim"), *(Text(f"  {now[feature]}", style="dim") for feature in card["features"]))
-    for answer in card["answers"]:
+    for i, answer in enumerate(card["answers"]):
+        _separate(table, card, i)
         changes = [answer["changes"].get(feature) for feature in card["features"]]
         cells = [Text("  ·", style="dim") if change is None else _new_text(change) for change in changes]
         table.add_row(Text(answer["cf"], style="dim"), *cells, *_trust_cells(answer, card))
@@ -138,12 +145,19 @@ def _narrow_table(card: Card) -> Table:
     from rich.text import Text
 
     table = _new_table([("changes", False)], card)
-    for answer in card["answers"]:
+    for i, answer in enumerate(card["answers"]):
+        _separate(table, card, i)
         pieces = [
             Text.assemble((f"{feature} ", "dim"), _change_text(change)) for feature, change in answer["changes"].items()
         ]
         table.add_row(Text(answer["cf"], style="dim"), _Flow(pieces), *_trust_cells(answer, card))
     return table
+
+
+def _separate(table: Table, card: Card, i: int) -> None:
+    """Room between answers of different ways."""
+    if starts_group(card, i):
+        table.add_section()
 
 
 class _Flow:
@@ -174,7 +188,7 @@ def _new_table(middle: Sequence[tuple[str, bool]], card: Card) -> Table:
     table.add_column("cf", justify="right", no_wrap=True)
     for name, no_wrap in middle:
         table.add_column(Text(name), no_wrap=no_wrap)
-    table.add_column("how likely", no_wrap=True)
+    table.add_column("as usual as" if has_rarity(card) else "how likely", no_wrap=True)
     if has_probability(card):
         table.add_column("confidence", justify="right", no_wrap=True)
     table.add_column("ok", justify="center", no_wrap=True)

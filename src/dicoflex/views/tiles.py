@@ -19,6 +19,7 @@ COLOURS = {"up": (0.0, 0.376, 0.663), "down": (0.839, 0.451, 0.0), "other": (0.6
 MARK_COLOURS = {True: "#1d7a46", False: "#b3261e", None: "#8a93a0"}
 LEGEND = (("up", "higher"), ("down", "lower"), ("other", "another value"))
 LEGEND_NOTE = "stronger colour: larger step"
+LIKELY, USUAL = "how likely", "how usual"
 TEXT_SIZE, TITLE_SIZE = 9.0, 11.0
 # Bold letters are wider than the regular ones that are measured.
 TITLE_WIDENING = 1.2
@@ -96,7 +97,7 @@ def _width(text: str, size: float) -> float:
 
 def _edges(names: Sequence[str], columns: Sequence[Sequence[str]]) -> list[float]:
     """The right edges in inches of the names, of the query's column and of each counterfactual's."""
-    edges = [MARGIN + max(_width(name, TEXT_SIZE) for name in [*names, "how likely"]) + 0.12]
+    edges = [MARGIN + max(_width(name, TEXT_SIZE) for name in [*names, LIKELY]) + 0.12]
     for texts in columns:
         edges.append(edges[-1] + max(MIN_TILE, max(_width(text, TEXT_SIZE) for text in texts) * 1.06 + 0.24) + GAP)
     return edges
@@ -173,7 +174,8 @@ def _ink(colour: tuple[float, float, float]) -> str:
 
 
 def _trust_lines(answers: Sequence[Mapping[str, Any]]) -> list[str]:
-    lines = ["how likely"] if any(answer["likely"] is not None for answer in answers) else []
+    usual = USUAL if all(answer.get("rarity") is not None for answer in answers) else LIKELY
+    lines = [usual] if any(answer["likely"] is not None for answer in answers) else []
     if any(answer["probability"] is not None for answer in answers):
         lines.append("confidence")
     return [*lines, "accepted"]
@@ -188,7 +190,7 @@ def _draw_trust(
         _write(axes, edges[0] - 0.12 + GAP, y, name, align="right", colour=QUIET)
         for i, answer in enumerate(answers, start=1):
             left, right = edges[i] + GAP, edges[i + 1]
-            if name == "how likely":
+            if name in (LIKELY, USUAL):
                 _draw_bar(axes, left, right, y, answer["likely"])
             elif name == "confidence":
                 _write(axes, (left + right) / 2, y, answer["confidence"], align="center")

@@ -14,6 +14,7 @@ __all__ = [
     "likelihood_word",
     "percent",
     "shown",
+    "usual_word",
 ]
 
 import math
@@ -31,6 +32,7 @@ MARKS = {True: ("✓", "accepted"), False: ("✗", "refused"), None: ("–", "no
 LIKELY_WITHIN = 10.0
 LESS_LIKELY_WITHIN = 1_000.0
 EMPTY_BAR_AT = 10_000.0
+RAREST_TOLD = 0.001
 FIRST_DIGITS = 4
 ORDINARY_SIZES = (1e-6, 1e15)
 
@@ -69,6 +71,17 @@ def likelihood_word(gap: float) -> tuple[float | None, str]:
     if gap <= math.log(LIKELY_WITHIN):
         return share, "likely"
     return share, "less likely" if gap <= math.log(LESS_LIKELY_WITHIN) else "rare"
+
+
+def usual_word(rarity: float) -> str:
+    """How usual a row is, from the share of real rows of its class that are less usual.
+
+    >>> usual_word(0.34), usual_word(1.0), usual_word(0.06), usual_word(0.0)
+    ('3 in 10', '10 in 10', '1 in 17', 'hardly any')
+    """
+    if rarity >= 0.1:
+        return f"{math.floor(10 * rarity)} in 10"
+    return f"1 in {1 / rarity:.0f}" if rarity >= RAREST_TOLD else "hardly any"
 
 
 def percent(share: float | None) -> str:
