@@ -133,6 +133,12 @@ class Model:
         return Judges.of(self.encoding, self.stand_in, self.coherence)
 
     @cached_property
+    def lenient_judges(self) -> Judges:
+        """The same for questions to which anything may be an answer: nothing has to go together."""
+        assert self.coherence is not None
+        return Judges.of(self.encoding, self.stand_in, self.coherence.allowing_all())
+
+    @cached_property
     def fingerprint(self) -> str:
         """A name for exactly this model: the checksum of its file's content."""
         return model_file.fingerprint(*self.content())

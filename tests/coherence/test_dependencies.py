@@ -100,6 +100,7 @@ def test_what_is_switched_off_counts_as_a_change_of_its_own(tmp_path: Path, caps
     assert (kept["high"] == kept["low"] + 4).all()
     loose = tied.explain(refused, coherent=False, **asked)
     assert loose.dependent == []
+    assert (loose.frame["high"] != loose.frame["low"] + 4).any()
     assert free.explain(refused, **asked).dependent == []
     tied.save(tmp_path / "m.dicoflex")
     assert cli.main(["inspect", str(tmp_path / "m.dicoflex")]) == 0

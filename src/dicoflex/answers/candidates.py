@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 __all__ = [
-    "FAR", "Candidates", "as_drawn", "brought_near", "candidates", "coherence_of", "judged", "merits_of", "wanted_of",
+    "FAR", "Candidates", "as_drawn", "brought_near", "candidates", "coherence_of", "judged", "judges_of",
+    "merits_of", "wanted_of",
 ]  # fmt: skip
 
 from dataclasses import dataclass, replace
@@ -18,6 +19,7 @@ from dicoflex.answers.ways import Merits, ways_of
 from dicoflex.coherence import Coherence
 from dicoflex.model import Model
 from dicoflex.refinement import Asked, Wanted, refine
+from dicoflex.refinement.judges import Judges
 from dicoflex.runtime.columns import Columns
 from dicoflex.runtime.randomness import row_keys
 from dicoflex.table.encoding import Values
@@ -64,6 +66,11 @@ def coherence_of(model: Model) -> Coherence:
     """What goes together in the model's table; refinement is asked for only where that was learned."""
     assert model.coherence is not None
     return model.coherence
+
+
+def judges_of(model: Model, query: Query) -> Judges:
+    """Who judges refined rows; where anything may be an answer, nothing has to go together."""
+    return model.judges if query.request.coherent else model.lenient_judges
 
 
 def margins_of(model: Model) -> Floats:
@@ -130,7 +137,7 @@ def _draws(
 
 def _refined(model: Model, query: Query, draws: Draws, asked: Asked) -> Candidates:
     most = max(LEAST_KEPT, 3 * query.request.n)
-    found = refine(model.encoding, model.judges, draws.values, draws.query, asked, most=most)
+    found = refine(model.encoding, judges_of(model, query), draws.values, draws.query, asked, most=most)
     source = draws.take(found.source)
     own = query.context.query[source.query]
     # What was left alone is the row's own, also where a draw could not be that: outside the range, or off its grid.

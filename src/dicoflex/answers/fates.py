@@ -10,7 +10,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from dicoflex.answers.candidates import wanted_of
+from dicoflex.answers.candidates import judges_of, wanted_of
 from dicoflex.answers.draws import Terms
 from dicoflex.answers.query import Query
 from dicoflex.model import Model
@@ -68,8 +68,9 @@ def _refined(model: Model, query: Query, rows: Values, entry: Ints, terms: Terms
     unbound = np.full(len(query), -np.inf)
     asked = Asked(query.context.query, wanted, query.context.frozen, query.limits)
     loosely = replace(asked, wanted=replace(wanted, log_density=unbound, weakest=unbound, lower=unbound))
-    found[refine(model.encoding, model.judges, rows, entry, loosely).source] = Fate.RARE
-    stands = refine(model.encoding, model.judges, rows, entry, asked)
+    judges = judges_of(model, query)
+    found[refine(model.encoding, judges, rows, entry, loosely).source] = Fate.RARE
+    stands = refine(model.encoding, judges, rows, entry, asked)
     found[stands.source] = Fate.USABLE
     if terms.remembered is not None:
         found[stands.source[terms.remembered.hold(model.encoding.snap(stands.values))]] = Fate.COPY

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 __all__ = ["Coherence"]
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,11 @@ class Coherence:
     def strays(self, values: Values, query: Values) -> NDArray[np.bool_]:
         """Which rows are no answers: as `broken`, and by pairs that are avoided though some rows have them."""
         return self.pairs.strays(values, query) | self.dependencies.broken(values, query)
+
+    def allowing_all(self) -> Coherence:
+        """The same without pairs to avoid and without dependencies."""
+        pairs = replace(self.pairs, avoided=np.zeros_like(self.pairs.avoided))
+        return replace(self, pairs=pairs, dependencies=Dependencies((), self.dependencies.n_features))
 
     def arrays(self) -> Arrays:
         """The arrays that a model file keeps."""
