@@ -147,6 +147,20 @@ def test_turned_other_changes_come_to_light(fitted: DiCoFlex, refused: pd.DataFr
     assert {*map(bytes, np.packbits(ways[1], axis=1))} - {*map(bytes, np.packbits(ways[0], axis=1))}
 
 
+@pytest.mark.parametrize("wish", [{}, {"coherent": False}, {"plausible": 0.3}], ids=["usual", "any", "likely"])
+def test_what_is_told_of_refined_rows_is_so(wish: dict[str, Any], fitted: DiCoFlex, refused: pd.DataFrame) -> None:
+    """Whichever way a row was come by, and also where nobody had to look at its density on the way."""
+    model, coherence = fitted.model_, fitted.model_.coherence
+    assert coherence is not None
+    query = Query.make(model, refused, Request.of(target="yes", n=5, p=2.0, random_state=0, **wish))
+    found = candidates(model, query, query.answerable(), terms_of(model, query, filtered=True))
+    assert len(found) > len(refused)
+    density, weakest = coherence.density.judge(found.values)
+    np.testing.assert_allclose(found.row_density, density, atol=1e-3)
+    np.testing.assert_allclose(found.weakest, weakest, atol=1e-3)
+    np.testing.assert_allclose(found.probability, model.stand_in.probabilities(found.values)[:, 1], atol=1e-4)
+
+
 def test_refined_answers_change_less_than_draws(fitted: DiCoFlex, refused: pd.DataFrame) -> None:
     asked = {"target": "yes", "n": 5, "random_state": 0}
     refined, drawn = (fitted.explain(refused, refine=refine, **asked) for refine in (True, False))

@@ -48,9 +48,9 @@ class Once:
     def get(self, key: object, rows: Ints, make: Callable[[Ints], Arrays]) -> Arrays:
         """The entries of the queries numbered `rows`; `make` gives those at some places of `rows`."""
         known = self._known.setdefault(id(key), _Known(key, np.zeros(self._n, dtype=bool)))
-        numbers, places = np.unique(rows, return_index=True)
-        lacking = ~known.done[numbers]
-        if lacking.any():
+        if not known.done[rows].all():
+            numbers, places = np.unique(rows, return_index=True)
+            lacking = ~known.done[numbers]
             self._fill(known, numbers[lacking], make(places[lacking]))
         return tuple(array[rows] for array in known.arrays)
 

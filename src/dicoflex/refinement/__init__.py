@@ -112,7 +112,9 @@ def _foremost(rows: Values, which: Ints, query: Values, scale: Floats, most: int
         return np.zeros(0, dtype=np.int64)
     own = query[which]
     changed = differ(rows, own)
-    moved = np.minimum(np.abs(np.nan_to_num(rows - own, nan=1.0)) / scale, MOST_APART)
+    # What appears or vanishes is a unit away.
+    apart = np.abs(rows - own)
+    moved = np.minimum(np.where(np.isnan(apart), 1.0, apart) / scale, MOST_APART)
     distance = np.where(changed, moved, 0.0).sum(axis=1)
     way = row_keys(changed.astype(np.float64), 0)
     key = row_keys(rows, 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["Bounds", "allowed", "differ", "place_of"]
 
 from typing import NamedTuple
+from weakref import ref
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,10 +48,10 @@ class Bounds(NamedTuple):
     @classmethod
     def of(cls, encoding: Encoding, frozen: Bools, limits: Limits | None) -> Bounds:
         """The limits of some queries, or what the schema allows where there are none."""
-        d = frozen.shape[1]
         if limits is None:
             return cls._of_schema(encoding, frozen)
-        points, banned = _end_to_end(list(limits.points)), _end_to_end([limits.banned.get(j) for j in range(d)])
+        point, point_at, has_points = limits.plan.listed
+        banned, banned_at = limits.plan.ruled_out
         return cls(
             frozen=(limits.frozen | frozen) & ~limits.follows,
             low=limits.low,
@@ -58,11 +59,11 @@ class Bounds(NamedTuple):
             states=limits.states,
             may_keep=limits.may_keep,
             offset=limits.offset,
-            has_points=np.array([points is not None for points in limits.points]),
-            point_at=points[0],
-            point=points[1],
-            banned_at=banned[0],
-            banned=banned[1],
+            has_points=has_points,
+            point_at=point_at,
+            point=point,
+            banned_at=banned_at,
+            banned=banned,
             fixed=limits.fixed,
             unit=limits.unit,
             most_changes=int(limits.most_changes),
@@ -76,37 +77,56 @@ class Bounds(NamedTuple):
     @classmethod
     def _of_schema(cls, encoding: Encoding, frozen: Bools) -> Bounds:
         """What the schema allows."""
-        features, (n, d) = encoding.schema.features, frozen.shape
-        sizes = [int(f.missing) if f.is_number else f.n_states for f in features]
-        least = [f.minimum if f.is_number and f.minimum is not None else -np.inf for f in features]
-        most = [f.maximum if f.is_number and f.maximum is not None else np.inf for f in features]
-        nothing = _end_to_end([None] * d)
-        return cls(
+        one, n = _free(encoding), len(frozen)
+        if n == 1:
+            return one._replace(frozen=frozen)
+        return one._replace(
             frozen=frozen,
-            low=np.tile(np.array(least), (n, 1)),
-            high=np.tile(np.array(most), (n, 1)),
-            states=np.ones((n, sum(sizes)), dtype=bool),
-            may_keep=np.ones((n, d), dtype=bool),
-            offset=np.cumsum([0, *sizes]),
-            has_points=np.zeros(d, dtype=bool),
-            point_at=nothing[0],
-            point=nothing[1],
-            banned_at=nothing[0],
-            banned=nothing[1],
-            fixed=np.zeros(d),
-            unit=np.zeros(d),
-            most_changes=d,
-            most_cost=np.inf,
-            uncounted=np.zeros(d, dtype=bool),
-            follows=np.zeros(d, dtype=bool),
-            rules=write([], encoding.schema),
-            consequences=Consequences.of({}, encoding.schema),
+            low=np.repeat(one.low, n, axis=0),
+            high=np.repeat(one.high, n, axis=0),
+            states=np.repeat(one.states, n, axis=0),
+            may_keep=np.repeat(one.may_keep, n, axis=0),
         )
 
 
-def _end_to_end(lists: list[Floats | None]) -> tuple[Ints, Floats]:
-    arrays = [np.zeros(0) if array is None else np.asarray(array, dtype=np.float64) for array in lists]
-    return np.cumsum([0, *map(len, arrays)]), np.concatenate(arrays)
+_known: dict[int, tuple[ref[Encoding], Bounds]] = {}
+
+
+def _free(encoding: Encoding) -> Bounds:
+    """What the schema allows one query, worked out once for an encoding, as long as that lives."""
+    key = id(encoding)
+    known = _known.get(key)
+    if known is None or known[0]() is not encoding:
+        known = _known[key] = ref(encoding, lambda _: _known.pop(key, None)), _made(encoding)
+    return known[1]
+
+
+def _made(encoding: Encoding) -> Bounds:
+    features, d = encoding.schema.features, len(encoding.schema)
+    sizes = [int(f.missing) if f.is_number else f.n_states for f in features]
+    least = [f.minimum if f.is_number and f.minimum is not None else -np.inf for f in features]
+    most = [f.maximum if f.is_number and f.maximum is not None else np.inf for f in features]
+    return Bounds(
+        frozen=np.zeros((1, d), dtype=bool),
+        low=np.array([least]),
+        high=np.array([most]),
+        states=np.ones((1, sum(sizes)), dtype=bool),
+        may_keep=np.ones((1, d), dtype=bool),
+        offset=np.cumsum([0, *sizes]),
+        has_points=np.zeros(d, dtype=bool),
+        point_at=np.zeros(d + 1, dtype=np.int64),
+        point=np.zeros(0),
+        banned_at=np.zeros(d + 1, dtype=np.int64),
+        banned=np.zeros(0),
+        fixed=np.zeros(d),
+        unit=np.zeros(d),
+        most_changes=d,
+        most_cost=np.inf,
+        uncounted=np.zeros(d, dtype=bool),
+        follows=np.zeros(d, dtype=bool),
+        rules=write([], encoding.schema),
+        consequences=Consequences.of({}, encoding.schema),
+    )
 
 
 @compiled(inline="always")

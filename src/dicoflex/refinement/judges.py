@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Judges", "lay_out", "least", "new_desk", "settle", "sure_of"]
+__all__ = ["Judges", "lay_out", "least", "locate", "new_desk", "settle", "sure_of", "weigh"]
 
 from typing import NamedTuple
 
@@ -304,29 +304,47 @@ def lay_out(at, query, judges, desk):  # type: ignore[no-untyped-def]
 @lean()
 def settle(row, query, target, judges, desk):  # type: ignore[no-untyped-def]
     """Work out all that is known of a row whose query lies on the desk."""
-    d = len(row)
-    first = d
-    for j in range(d):
+    locate(row, query, target, judges, desk)
+    weigh(-np.inf, -np.inf, judges, desk)
+
+
+@lean()
+def locate(row, query, target, judges, desk):  # type: ignore[no-untyped-def]
+    """The cells of a row whose query lies on the desk, and what the stand-in says of it."""
+    for j in range(len(row)):
         desk.pair[j], desk.cell[j] = desk.pair_query[j], desk.cell_query[j]
         if differ(row[j], query[j]):
             desk.pair[j], desk.cell[j] = cell_of(j, row[j], judges.pairs), cell_of(j, row[j], judges.rows)
-            if desk.cell[j] != desk.cell_query[j]:
-                first = min(first, judges.factors.rank[j])
+    desk.now[0] = sure_of(row, query, target, judges, desk)
+
+
+@lean()
+def weigh(floor, weak, judges, desk):  # type: ignore[no-untyped-def]
+    """The log density and the weakest factor of the row's cells; whether neither lies below its floor.
+
+    Where one does, the work is cut short, and what the desk holds of them is worth nothing.
+    """
+    first = len(desk.cell)
+    for j in range(len(desk.cell)):
+        if desk.cell[j] != desk.cell_query[j]:
+            first = min(first, judges.factors.rank[j])
     for k in range(first):
         desk.factor[k] = desk.factor_query[k]
+        if desk.factor[k] < weak:
+            return False
         for i in range(desk.heard.shape[1]):
             desk.heard[k, i] = desk.heard_query[k, i]
-    desk.now[0] = sure_of(row, query, target, judges, desk)
     desk.now[1] = 0.0
-    if first < d:
+    if first < len(desk.cell):
         desk.now[1] = edited(
-            desk.cell, first, -np.inf, -np.inf, judges.factors, desk.heard_query, desk.factor_query, desk.heard,
+            desk.cell, first, floor, weak, judges.factors, desk.heard_query, desk.factor_query, desk.heard,
             desk.factor, desk.room,
         )  # fmt: skip
     else:
-        for k in range(d):
+        for k in range(first):
             desk.now[1] += desk.factor[k]
     desk.now[2] = least(desk.factor)
+    return desk.now[1] >= floor
 
 
 @lean()

@@ -6,6 +6,9 @@ target the probability asked for, and its log density and weakest factor are not
 What keeps a change from being undone may be the floor of the log density alone, and by little: then a person would call
 the change needless. So a row is made less down to a lower floor first, and kept if it ends above the floor all the
 same: it has *room*. If it ends between the two, it is made less anew, down to the floor.
+
+Nearer to its query a row is usually likelier too, and to ask for its density takes longer than all else. So a row is
+first made less, or brought nearer, without a look at the floors, and kept if it ends above them.
 """
 
 from __future__ import annotations
@@ -14,13 +17,11 @@ __all__ = ["approach_rows", "undo_rows"]
 
 import numpy as np
 
-from dicoflex.coherence.bins import cell_of
-from dicoflex.coherence.dependencies import follow
-from dicoflex.coherence.row_density import edited, factor_of
+from dicoflex.coherence.row_density import factor_of
 from dicoflex.coherence.seen_pairs import coherent
-from dicoflex.limits.consequences import follow_on
+from dicoflex.refinement.attempts import attempt, copy, edit, follow_all
 from dicoflex.refinement.bounds import allowed, differ, place_of
-from dicoflex.refinement.judges import lay_out, least, new_desk, settle, sure_of
+from dicoflex.refinement.judges import lay_out, locate, new_desk, settle, sure_of, weigh
 from dicoflex.runtime.compiled import compiled, lean
 
 HALVINGS = 8
@@ -31,81 +32,9 @@ LEAST_GAIN = 0.25
 
 
 @lean()
-def _copy(values, out):  # type: ignore[no-untyped-def]
-    """Write values over the first of `out`; assigning a slice would make room for a copy."""
-    for i in range(len(values)):
-        out[i] = values[i]
-
-
-@lean()
-def _attempt(row, query, at, wanted, judges, bounds, desk):  # type: ignore[no-untyped-def]
-    """Take the trial in place of the row if it stands; wanted: target, probability, the two floors, the lower one."""
-    d = len(row)
-    if not allowed(desk.trial, query, at, judges.rows.number, bounds, desk.stack):
-        return False
-    lowest = d
-    for j in range(d):
-        if differ(row[j], desk.trial[j]):
-            desk.pair_trial[j] = cell_of(j, desk.trial[j], judges.pairs)
-            desk.cell_trial[j] = cell_of(j, desk.trial[j], judges.rows)
-            if desk.cell_trial[j] != desk.cell[j]:
-                lowest = min(lowest, judges.factors.rank[j])
-        else:
-            desk.pair_trial[j], desk.cell_trial[j] = desk.pair[j], desk.cell[j]
-    if not coherent(desk.pair_trial, desk.pair_query, judges.pairs.offset, judges.avoided):
-        return False
-    probability = sure_of(desk.trial, query, np.int64(wanted[0]), judges, desk)
-    if probability < wanted[1]:
-        return False
-    density = desk.now[1]
-    if lowest < d:
-        density = edited(desk.cell_trial, lowest, wanted[2], wanted[3], judges.factors, desk.heard, desk.factor,
-                         desk.heard_trial, desk.factor_trial, desk.room)  # fmt: skip
-        if density < wanted[2]:
-            return False
-        for k in range(lowest):
-            if desk.factor[k] < wanted[3]:
-                return False
-        for k in range(lowest, d):
-            desk.factor[k] = desk.factor_trial[k]
-            for i in range(desk.heard.shape[1]):
-                desk.heard[k, i] = desk.heard_trial[k, i]
-    elif density < wanted[2] or desk.now[2] < wanted[3]:
-        return False
-    for j in range(d):
-        row[j], desk.pair[j], desk.cell[j] = desk.trial[j], desk.pair_trial[j], desk.cell_trial[j]
-    desk.now[0], desk.now[1], desk.now[2] = probability, density, least(desk.factor)
-    desk.moves[0] += 1
-    return True
-
-
-@lean()
-def _follow(row, query, judges, bounds, desk):  # type: ignore[no-untyped-def]
-    """Let what depends on other features follow; whether all has a value then."""
-    fine = True
-    if len(judges.steps.kind) > 0:
-        fine = follow(row, query, judges.steps)
-    if len(bounds.consequences.feature) > 0:
-        fine = follow_on(row, query, bounds.consequences, desk.stack)
-        if len(judges.steps.kind) > 0:
-            # What follows by wish may settle what depends on it in the table.
-            fine = follow(row, query, judges.steps) and fine
-    return fine
-
-
-@lean()
-def _edit(row, query, j, value, judges, bounds, desk):  # type: ignore[no-untyped-def]
-    """The trial: the row with feature j set and what depends on it following; returns whether it is one."""
-    for i in range(len(row)):
-        desk.trial[i] = row[i]
-    desk.trial[j] = value
-    return _follow(desk.trial, query, judges, bounds, desk)
-
-
-@lean()
-def _is_needed(j, wanted, desk):  # type: ignore[no-untyped-def]
-    """Whether it is known that without feature j's change the row, as it is now, is not sure enough."""
-    return desk.moves[2] == desk.moves[0] and desk.alone[j] < wanted[1]
+def _without(j, desk):  # type: ignore[no-untyped-def]
+    """How sure the stand-in is of the row, as it is now, without feature j's change; NaN where that is not known."""
+    return desk.alone[j] if desk.moves[2] == desk.moves[0] else np.nan
 
 
 @lean()
@@ -118,10 +47,11 @@ def _undo(row, query, at, wanted, judges, bounds, desk):  # type: ignore[no-unty
             j = desk.order[k]
             if judges.follower[j] or bounds.follows[j] or not bounds.may_keep[at, j] or not differ(row[j], query[j]):
                 continue
-            if desk.tried[j] == desk.moves[0] or _is_needed(j, wanted, desk):
+            sure = _without(j, desk)
+            if desk.tried[j] == desk.moves[0] or sure < wanted[1]:
                 continue
-            if _edit(row, query, j, query[j], judges, bounds, desk) and _attempt(
-                row, query, at, wanted, judges, bounds, desk
+            if edit(row, query, j, query[j], judges, bounds, desk) and attempt(
+                row, query, at, wanted, judges, bounds, desk, sure
             ):
                 desk.moves[1] += 1
                 again = True
@@ -156,8 +86,8 @@ def _approach(row, query, j, at, wanted, judges, bounds, desk):  # type: ignore[
         value = _snap(j, 0.5 * (near + far), far, judges, bounds)
         if not (min(near, far) < value < max(near, far)):
             break
-        if not _edit(row, query, j, value, judges, bounds, desk) or not _attempt(
-            row, query, at, wanted, judges, bounds, desk
+        if not edit(row, query, j, value, judges, bounds, desk) or not attempt(
+            row, query, at, wanted, judges, bounds, desk, np.nan
         ):
             near = value
 
@@ -178,7 +108,7 @@ def _untangle(row, query, target, judges, bounds, desk):  # type: ignore[no-unty
                 worst, most = a, n
         if worst < 0:
             break
-        if not _edit(row, query, worst, query[worst], judges, bounds, desk):
+        if not edit(row, query, worst, query[worst], judges, bounds, desk):
             return False
         for j in range(d):
             row[j] = desk.trial[j]
@@ -207,7 +137,7 @@ def _mend(row, query, at, wanted, judges, bounds, desk):  # type: ignore[no-unty
     if not _untangle(row, query, np.int64(wanted[0]), judges, bounds, desk) or desk.now[0] < wanted[1]:
         return False
     trying, tried = desk.trying, desk.skipped
-    _copy(wanted, trying)
+    copy(wanted, trying)
     trying[3] = -np.inf
     for _ in range(MENDS):
         if desk.now[1] >= wanted[2] and desk.now[2] >= wanted[3]:
@@ -228,9 +158,9 @@ def _mend(row, query, at, wanted, judges, bounds, desk):  # type: ignore[no-unty
                 break
             tried[worst] = True
             j = judges.factors.order[worst]
-            if (np.isnan(best) and differ(best, query[j])) or not _edit(row, query, j, best, judges, bounds, desk):
+            if (np.isnan(best) and differ(best, query[j])) or not edit(row, query, j, best, judges, bounds, desk):
                 continue
-            if _attempt(row, query, at, trying, judges, bounds, desk):
+            if attempt(row, query, at, trying, judges, bounds, desk, np.nan):
                 taken = True
                 break
         if not taken:
@@ -245,7 +175,7 @@ def _turns(row, query, target, judges, bounds, desk):  # type: ignore[no-untyped
     for j in range(len(row)):
         rank = np.inf
         if differ(row[j], query[j]) and not judges.follower[j] and not bounds.follows[j]:
-            _edit(row, query, j, query[j], judges, bounds, desk)
+            edit(row, query, j, query[j], judges, bounds, desk)
             desk.alone[j] = sure_of(desk.trial, query, target, judges, desk)
             rank = -desk.alone[j]
         at = j
@@ -277,9 +207,10 @@ def _weaker(row, query, at, wanted, judges, bounds, desk):  # type: ignore[no-un
         j = desk.order[k]
         if judges.follower[j] or bounds.follows[j] or not differ(row[j], query[j]):
             continue
-        free = bounds.may_keep[at, j] and not _is_needed(j, wanted, desk)
-        undone = free and _edit(row, query, j, query[j], judges, bounds, desk)
-        if undone and _attempt(row, query, at, wanted, judges, bounds, desk):
+        sure = _without(j, desk)
+        free = bounds.may_keep[at, j] and not sure < wanted[1]
+        undone = free and edit(row, query, j, query[j], judges, bounds, desk)
+        if undone and attempt(row, query, at, wanted, judges, bounds, desk, sure):
             continue
         if judges.rows.number[j] and not np.isnan(row[j]) and not np.isnan(query[j]):
             _approach(row, query, j, at, wanted, judges, bounds, desk)
@@ -314,7 +245,7 @@ def _again(row, query, wanted, judges, desk):  # type: ignore[no-untyped-def]
     """Whether the row lies below the floor now: then it is put back to what it was."""
     if desk.now[1] >= wanted[2]:
         return False
-    _copy(desk.kept, row)
+    copy(desk.kept, row)
     _begin(row, query, np.int64(wanted[0]), judges, desk)
     return True
 
@@ -322,7 +253,7 @@ def _again(row, query, wanted, judges, desk):  # type: ignore[no-untyped-def]
 @lean()
 def _stands(row, query, at, want, judges, bounds, desk):  # type: ignore[no-untyped-def]
     """Whether a row stands, or does once it is mended."""
-    fine = _follow(row, query, judges, bounds, desk)
+    fine = follow_all(row, query, judges, bounds, desk)
     _begin(row, query, np.int64(want[0]), judges, desk)
     stood = fine and desk.now[0] >= want[1] and desk.now[1] >= want[2] and desk.now[2] >= want[3]
     stood = stood and allowed(row, query, at, judges.rows.number, bounds, desk.stack)
@@ -331,10 +262,46 @@ def _stands(row, query, at, want, judges, bounds, desk):  # type: ignore[no-unty
 
 
 @lean()
+def _is_fit(row, query, at, want, judges, bounds, desk):  # type: ignore[no-untyped-def]
+    """Put a row on the desk, where its query lies; whether it stands but for the floors, which are not looked at."""
+    desk.moves[:] = 0
+    desk.tried[:] = -1
+    locate(row, query, np.int64(want[0]), judges, desk)
+    fit = desk.now[0] >= want[1] and allowed(row, query, at, judges.rows.number, bounds, desk.stack)
+    copy(want, desk.trying)
+    desk.trying[2] = desk.trying[3] = -np.inf
+    return fit and coherent(desk.pair, desk.pair_query, judges.pairs.offset, judges.avoided)
+
+
+@lean()
+def _less_at_once(row, query, at, want, judges, bounds, desk, turned):  # type: ignore[no-untyped-def]
+    """Undo what a row does not need, and look at the floors afterwards; whether it stands, else it is as it was."""
+    copy(row, desk.kept)
+    if follow_all(row, query, judges, bounds, desk) and _is_fit(row, query, at, want, judges, bounds, desk):
+        _less(row, query, at, desk.trying, judges, bounds, desk, turned)
+        if weigh(want[2], want[3], judges, desk):
+            return True
+    copy(desk.kept, row)
+    return False
+
+
+@lean()
+def _nearer_at_once(row, query, at, want, judges, bounds, desk):  # type: ignore[no-untyped-def]
+    """Bring a row nearer, and look at the floors afterwards; whether it stands, else it is as it was."""
+    copy(row, desk.kept)
+    if _is_fit(row, query, at, want, judges, bounds, desk):
+        _nearer(row, query, at, desk.trying, judges, bounds, desk)
+        if weigh(want[2], want[3], judges, desk):
+            return True
+    copy(desk.kept, row)
+    return False
+
+
+@lean()
 def _lessened(row, query, at, want, judges, bounds, desk, turned):  # type: ignore[no-untyped-def]
     """Undo what a row that stands does not need; whether it has room."""
-    _copy(row, desk.kept)
-    _copy(want, desk.trying)
+    copy(row, desk.kept)
+    copy(want, desk.trying)
     desk.trying[2] = want[4]
     _less(row, query, at, desk.trying, judges, bounds, desk, turned)
     cramped = _again(row, query, want, judges, desk)
@@ -347,8 +314,8 @@ def _lessened(row, query, at, want, judges, bounds, desk, turned):  # type: igno
 def _neared(row, query, at, want, judges, bounds, desk, roomy):  # type: ignore[no-untyped-def]
     """Bring a row that stands as near as it stands; whether it has room still."""
     _begin(row, query, np.int64(want[0]), judges, desk)
-    _copy(row, desk.kept)
-    _copy(want, desk.trying)
+    copy(row, desk.kept)
+    copy(want, desk.trying)
     if roomy:
         desk.trying[2] = want[4]
     _nearer(row, query, at, desk.trying, judges, bounds, desk)
@@ -359,15 +326,28 @@ def _neared(row, query, at, want, judges, bounds, desk, roomy):  # type: ignore[
 
 
 @lean()
-def _undo_rows(low, high, rows, queries, which, wanted, judges, bounds, turned, stands, scores, desk):  # type: ignore[no-untyped-def]
+def _tell(want, judges, desk, scores):  # type: ignore[no-untyped-def]
+    """Write down what is known of the row on the desk."""
+    if want[2] == -np.inf and want[3] == -np.inf:
+        # Without floors nobody has asked for its density yet.
+        weigh(-np.inf, -np.inf, judges, desk)
+    copy(desk.now, scores)
+
+
+@lean()
+def _undo_rows(  # type: ignore[no-untyped-def]
+    low, high, rows, queries, which, wanted, judges, bounds, turned, stands, scores, desk
+):
     for i in range(low, high):
         at, row = which[i], rows[i]
         query, want = queries[at], wanted[at]
         lay_out(at, query, judges, desk)
-        stands[i] = _stands(row, query, at, want, judges, bounds, desk)
+        stands[i] = roomy = _less_at_once(row, query, at, want, judges, bounds, desk, turned)
+        if not stands[i] and _stands(row, query, at, want, judges, bounds, desk):
+            stands[i], roomy = True, _lessened(row, query, at, want, judges, bounds, desk, turned)
         if stands[i]:
-            scores[i, 3] = 1.0 if _lessened(row, query, at, want, judges, bounds, desk, turned) else 0.0
-            _copy(desk.now, scores[i])
+            scores[i, 3] = 1.0 if roomy else 0.0
+            _tell(want, judges, desk, scores[i])
 
 
 @lean()
@@ -376,8 +356,9 @@ def _approach_rows(low, high, rows, queries, which, wanted, judges, bounds, scor
         at, row = which[i], rows[i]
         query, want = queries[at], wanted[at]
         lay_out(at, query, judges, desk)
-        scores[i, 3] = 1.0 if _neared(row, query, at, want, judges, bounds, desk, scores[i, 3] > 0.0) else 0.0
-        _copy(desk.now, scores[i])
+        if not _nearer_at_once(row, query, at, want, judges, bounds, desk):
+            scores[i, 3] = 1.0 if _neared(row, query, at, want, judges, bounds, desk, scores[i, 3] > 0.0) else 0.0
+        _tell(want, judges, desk, scores[i])
 
 
 @compiled(nogil=True)

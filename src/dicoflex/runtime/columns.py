@@ -36,7 +36,9 @@ class Columns:
         return len(getattr(self, self._by_row()[0]))
 
     def take(self, index: Any) -> Self:
-        """The rows at `index`."""
+        """The rows at `index`; the record itself where that is all of them."""
+        if _is_all(index, len(self)):
+            return self
         return self._with({name: getattr(self, name)[index] for name in self._by_row()})
 
     def repeat(self, n: int) -> Self:
@@ -56,6 +58,15 @@ class Columns:
         if len(parts) == 1:
             return parts[0]
         return parts[0]._with({n: np.concatenate([getattr(part, n) for part in parts]) for n in cls._by_row()})
+
+
+def _is_all(index: Any, n: int) -> bool:
+    """Whether an index is seen at once to be that of all rows in their order; single rows are asked for most often."""
+    if isinstance(index, slice):
+        return index.start in (0, None) and index.step is None and (index.stop is None or index.stop >= n)
+    if not isinstance(index, np.ndarray) or len(index) != n:
+        return False
+    return bool(index.all()) if index.dtype == bool else n == 1 and bool(index[0] == 0)
 
 
 @cache

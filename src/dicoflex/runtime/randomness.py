@@ -56,8 +56,11 @@ def row_keys(values: NDArray[np.float64], seed: int) -> NDArray[np.uint64]:
     (True, False)
     """
     values = np.ascontiguousarray(values, dtype=np.float64)
-    keys = np.full(len(values), np.uint64(seed % 2**64))
-    in_threads(lambda low, high: _hash_rows(low, high, values, values.view(np.uint64), keys), len(keys), least=THREADED)
+    keys, bits = np.full(len(values), np.uint64(seed % 2**64)), values.view(np.uint64)
+    if len(keys) < THREADED:
+        _hash_rows(0, len(keys), values, bits, keys)
+    else:
+        in_threads(lambda low, high: _hash_rows(low, high, values, bits, keys), len(keys))
     return keys
 
 

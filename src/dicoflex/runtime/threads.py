@@ -33,6 +33,9 @@ def in_threads(work: Callable[[int, int], None], n: int, *, least: int = 8, most
     100
     """
     workers = _workers()
+    if (n < least or workers == 1) and _blas.is_inside():
+        work(0, n)
+        return
     with one_blas_thread():
         if n < least or workers == 1:
             work(0, n)
@@ -94,6 +97,10 @@ class _Held:
         self.inside: set[int] = set()  # threads
         self.before: list[int] = []
         os.register_at_fork(after_in_child=self._forked)
+
+    def is_inside(self) -> bool:
+        """Whether this thread is in a block already."""
+        return threading.get_ident() in self.inside
 
     @contextmanager
     def block(self) -> Iterator[None]:

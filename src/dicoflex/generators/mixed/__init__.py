@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicoflex.generators.base import Context, GeneratorConfig, Table
-from dicoflex.generators.mixed.cells import Grid
+from dicoflex.generators.mixed.cells import Grid, Located
 from dicoflex.generators.mixed.kernels import Net, draw, score
 from dicoflex.generators.mixed.weights import Asked, MixedConfig, Weights, shapes
 from dicoflex.limits.limits import Limits
@@ -74,6 +74,7 @@ class Mixed:
         self._weights = weights
         self._network: Network | None = None
         self._packed: Net | None = None
+        self._last: tuple[bytes, Located] | None = None
 
     @classmethod
     def create(cls, table: Table, config: GeneratorConfig, *, seed: int) -> Self:
@@ -104,7 +105,7 @@ class Mixed:
 
     def __getstate__(self) -> dict[str, Any]:
         """Plain arrays alone: nothing of torch's, and nothing laid out for kernels, goes to another process."""
-        return self.__dict__ | {"_weights": self._arrays(), "_network": None, "_packed": None}
+        return self.__dict__ | {"_weights": self._arrays(), "_network": None, "_packed": None, "_last": None}
 
     def _arrays(self) -> Weights:
         if self._network is not None:
@@ -176,7 +177,16 @@ class Mixed:
         return type(self)(self.grid, n_classes, self.config, {**weights, "settings": settings})
 
     def _asked(self, context: Context) -> Asked:
-        return Asked.of(self.grid, self.config, self.codes, context)
+        return Asked.of(self.config, self.codes, context, self._located(context.query))
+
+    def _located(self, query: Values) -> Located:
+        """Where queries lie among the cells; a single one is drawn for several times, so the last one is kept."""
+        if len(query) != 1:
+            return self.grid.locate(query)
+        key, last = query.tobytes(), self._last
+        if last is None or last[0] != key:
+            last = self._last = key, self.grid.locate(query.copy())
+        return last[1]
 
     def _net(self) -> Net:
         """The present weights, laid out for the sampler; kept until a training step or a move changes them."""

@@ -20,7 +20,6 @@ __all__ = [
     "weigh",
 ]
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -93,8 +92,8 @@ def bounds_of(grid: Grid, limits: Limits, query: Values, stuck: NDArray[np.bool_
         return _of_queries(grid, some, query[at], stuck[at])
 
     open_, needed, reserved, price = limits.once(grid, make)
-    points, point_at = _end_to_end(limits.points)
-    banned, banned_at = _end_to_end([limits.banned.get(j) for j in range(grid.n_features)])
+    points, point_at, pointed = limits.plan.listed
+    banned, banned_at = limits.plan.ruled_out
     return Bounds(
         low=limits.low,
         high=limits.high,
@@ -105,10 +104,10 @@ def bounds_of(grid: Grid, limits: Limits, query: Values, stuck: NDArray[np.bool_
         price=price,
         points=points,
         point_at=point_at,
-        pointed=np.array([p is not None for p in limits.points]),
+        pointed=pointed,
         banned=banned,
         banned_at=banned_at,
-        level=np.array([not feature.is_number for feature in limits.encoding.schema.features]),
+        level=limits.plan.is_level,
         fixed=limits.fixed,
         unit=limits.unit,
         most_changes=limits.most_changes,
@@ -129,12 +128,6 @@ def _later(amounts: NDArray[Any], grid: Grid) -> NDArray[Any]:
     drawn = amounts[:, grid.order]
     after: NDArray[Any] = (np.cumsum(drawn[:, ::-1], axis=1)[:, ::-1] - drawn)[:, grid.rank]
     return after
-
-
-def _end_to_end(lists: Sequence[NDArray[np.float64] | None]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Lists of numbers one after the other, and where each starts; None is an empty one."""
-    known = [np.zeros(0) if one is None else one for one in lists]
-    return np.concatenate(known), np.cumsum([0, *map(len, known)]).astype(np.int64)
 
 
 def rules_of(limits: Limits, query: Values) -> Rules | None:

@@ -45,9 +45,8 @@ class Asked(NamedTuple):
     stuck: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, grid: Grid, config: MixedConfig, codes: NDArray[np.float32], context: Context) -> Asked:
-        """What a context says, looked up once; `codes` tells what each target is to the density (targets, numbers)."""
-        own = grid.locate(context.query)
+    def of(cls, config: MixedConfig, codes: NDArray[np.float32], context: Context, own: Located) -> Asked:
+        """What a context says; `codes` tells what each target is to the density (targets, numbers)."""
         return cls(own, _settings_of(config, codes, context), context.frozen | (own.n_others == 0))
 
 
