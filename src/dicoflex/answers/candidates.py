@@ -27,7 +27,7 @@ from dicoflex.values import differ
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-DRAWS, LATE_DRAWS = 96, 192
+DRAWS, LATE_DRAWS = 64, 192
 LEAST_KEPT = 24
 ROUNDS = 10
 SAME_P = 2
