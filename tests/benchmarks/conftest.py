@@ -21,6 +21,8 @@ from dicoflex.learning import certifying, stand_in
 
 # Without a browser, what needs none is measured; its absence is told by the browser tests.
 BROWSED = [(name, part) for name, part in explorer.measuring.PARTS.items() if name == "size" or chromium()]
+# What needs a browser, packages, or a server of several processes has tests of its own.
+SERVED = ("row", "request", "equal", "hostile", "audit", "soak")
 # Less than a quick run: stand-ins learn less, certificates and the audit ask about fewer rows, speed asks the models of
 # the others, nothing needs a fresh process, and pictures are small.
 LESS: list[tuple[Any, str, Any]] = [
@@ -35,7 +37,7 @@ LESS: list[tuple[Any, str, Any]] = [
     (speed.startup, "fresh", lambda _command: lambda _turn: 1),
     (speed.throughput, "apart", lambda function, *given: function(*given)),
     (scale.measuring, "apart", lambda function, *given: function(*given)),
-    (serving.measuring, "PARTS", {name: serving.measuring.PARTS[name] for name in ("equal", "hostile")}),
+    (serving.measuring, "PARTS", {name: serving.measuring.PARTS[name] for name in SERVED}),
     (explorer.measuring, "PARTS", dict(BROWSED)),
     (fuzz.measuring, "QUICK_BASES", ("kde, remembered rows",)),
     (command, "DPI", 30),

@@ -53,9 +53,12 @@ def test_the_same_question_has_the_same_answer_alone_and_among_others(
     assert together == alone
 
 
-def test_one_bad_row_fails_nobody_else(http: httpx.Client, plain: Explainer) -> None:
+@pytest.mark.parametrize("wrong", ["row", "wish"])
+def test_one_bad_row_fails_nobody_else(wrong: str, http: httpx.Client, plain: Explainer) -> None:
     bodies = [question(plain, 1, of=i) for i in range(31)]
-    bad = question(plain, 1, confidence=0.999999)
+    bad = question(plain, 1, **({"confidence": 0.999999} if wrong == "wish" else {}))
+    if wrong == "row":
+        bad["rows"][0]["values"]["city"] = "Paris"
     with ThreadPoolExecutor(16) as pool:
         statuses = list(
             pool.map(lambda body: http.post("/v1/models/plain/explain", json=body).status_code, [bad, *bodies])

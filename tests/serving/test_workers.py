@@ -23,6 +23,7 @@ from dicoflex.serving import Settings, serve
 from serving.running import Running, question, started
 
 EXPLAIN = "/v1/models/plain/explain"
+REQUESTS = 1000
 
 
 @pytest.mark.slow
@@ -41,6 +42,7 @@ def test_two_workers_keys_and_a_rolling_restart(models: Path, tmp_path: Path, pl
             server.process.send_signal(signal.SIGHUP)
             statuses = asked_while(server, http, body)
             assert set(statuses) == {200}
+            assert len(statuses) >= REQUESTS
             assert http.get("/metrics").status_code == 404
             families = text_string_to_metric_families(httpx.get(metrics, trust_env=False).text)
             counts = [
@@ -53,12 +55,12 @@ def test_two_workers_keys_and_a_rolling_restart(models: Path, tmp_path: Path, pl
 
 
 def asked_while(server: Running, http: httpx.Client, body: object) -> list[int]:
-    """The statuses of requests on eight connections, sent until both workers were replaced, and a little longer."""
+    """The statuses of requests on eight connections: until both workers were replaced, and `REQUESTS` at least."""
     over: list[bool] = []
 
     def ask() -> list[int]:
         found = []
-        while not over:
+        while not over or len(found) < REQUESTS / 8:
             found.append(http.post(EXPLAIN, json=body).status_code)
         return found
 

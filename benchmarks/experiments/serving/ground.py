@@ -26,14 +26,15 @@ SHORT: dict[str, Any] = {"training": {"epochs": 1, "min_steps": 60}, "fit_config
 
 @dataclass(frozen=True)
 class Amount:
-    """How many requests, answers to compare, rows of a stream, requests while something changes, and to replay; calls
-    for one row, examples of each route, and seconds of a soak."""
+    """How many requests, answers to compare, rows of a stream, requests while something changes, to replay, and without
+    others beside them; calls for one row, examples of each route, and seconds of a soak."""
 
     requests: int = 1_500
     compared: int = 10_000
     streamed: int = 100_000
     changing: int = 5_000
     replayed: int = 1_000
+    alone: int = 300
     calls: int = 1_000
     examples: int = 500
     seconds: float = 600.0
@@ -41,7 +42,7 @@ class Amount:
 
 MUCH = Amount()
 LITTLE = Amount(
-    requests=64, compared=40, streamed=300, changing=60, replayed=20, calls=30, examples=3, seconds=4.0
+    requests=64, compared=40, streamed=300, changing=60, replayed=20, alone=10, calls=30, examples=3, seconds=4.0
 )  # fmt: skip
 
 

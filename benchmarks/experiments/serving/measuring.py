@@ -23,17 +23,18 @@ from benchmarks.experiments.serving.ground import CONNECTIONS, Ground
 from benchmarks.experiments.serving.hostile import bodies_of
 from benchmarks.experiments.serving.installs import adapter, install, start
 from benchmarks.experiments.serving.load import ask_all, ask_in_turns
-from benchmarks.experiments.serving.one_row import one_row
+from benchmarks.experiments.serving.one_row import one_row, over_http
 from benchmarks.experiments.serving.processes import black_box_server, memory, served
 from benchmarks.experiments.serving.soaking import soak
 from benchmarks.options import Options
-from benchmarks.tables import GERMAN
+from benchmarks.tables import ADULT, GERMAN
 from dicoflex import load
 from dicoflex.serving.audit import verify_folder
 from dicoflex.serving.replay import replay
 from dicoflex.table.plain_rows import plain_row
 
 FULL = Size(learning=20.0)
+SYNCS = 50
 QUICK = Size(rows=600, queries=6, learning=None, quick=True)
 
 
@@ -143,23 +144,41 @@ def _hostile(ground: Ground) -> dict[str, Any]:
 
 
 def _audit(ground: Ground) -> dict[str, Any]:
-    """What the audit log costs, by turns with and without, and whether its answers can be given again."""
+    """What the audit log costs, by turns with and without and under load, and whether its answers can be given again.
+
+    What a request waits for alone is mostly the disk, whose own time is told beside it.
+    """
     bodies = ground.bodies(ground.amount.replayed, refine=False)
     log = ground.folder / "audit"
     with served(ground.models) as bare, served(ground.models, "--audit", str(log), "--audit-values") as logging:
         urls = [f"{server.url}/v1/models/m/explain" for server in (bare, logging)]
         ask_in_turns(urls, bodies[:CONNECTIONS])
-        without, with_log = ask_in_turns(urls, bodies)
+        without, with_log = ask_in_turns(urls, bodies[: ground.amount.alone])
+        rates = [ask_all(url, bodies, connections=CONNECTIONS).figures()["rate"] for url in urls]
     count, findings = verify_folder(log)
     again = replay(log, [ground.model])
     return {
-        "milliseconds": 1000 * float(np.median(np.subtract(with_log, without))), "records": count,
-        "findings": len(findings), "identical": again.identical, "different": len(again.different),
+        "alone": 1000 * float(np.median(np.subtract(with_log, without))), "disk": 1000 * _sync_seconds(ground.folder),
+        "loaded": 1000 / rates[1] - 1000 / rates[0], "records": count, "findings": len(findings),
+        "identical": again.identical, "different": len(again.different),
     }  # fmt: skip
+
+
+def _sync_seconds(folder: Path) -> float:
+    """The median seconds in which the disk takes a record's worth of bytes for good."""
+    found = []
+    with (folder / "sync").open("ab", buffering=0) as file:
+        for _ in range(SYNCS):
+            file.write(b"x" * 4096)
+            started = time.perf_counter()
+            os.fsync(file.fileno())
+            found.append(time.perf_counter() - started)
+    return float(np.median(found))
 
 
 PARTS: dict[str, Callable[[Ground], dict[str, Any]]] = {
     "row": one_row,
+    "request": over_http,
     "load": _load,
     "equal": _equal,
     "changes": _changes,
@@ -177,12 +196,13 @@ INSTALLING = ("adapter", "install")
 
 
 def cells(options: Options) -> list[Cell]:
-    """A cell per part, all on one table."""
+    """A cell per part, all on one table; how long one row takes is measured on a second one too."""
     usual = [part for part in PARTS if not options.quick or part not in INSTALLING]
     parts = [part for part in PARTS if part in (usual if options.parts is None else options.parts)]
-    tables = options.pick_tables((GERMAN,), quick=(GERMAN,))
-    size = options.size(FULL, QUICK)
-    return [Cell("serving", table, part, options.pick_seeds()[0], size) for table in tables for part in parts]
+    tables = options.pick_tables((ADULT, GERMAN), quick=(GERMAN,))
+    size, seed = options.size(FULL, QUICK), options.pick_seeds()[0]
+    wanted = [(table, part) for part in parts for table in tables if part == "row" or table != ADULT]
+    return [Cell("serving", table, part, seed, size) for table, part in wanted]
 
 
 def measure(cell: Cell, models: Path) -> dict[str, Any]:

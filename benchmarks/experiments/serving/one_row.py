@@ -1,8 +1,8 @@
-"""How long one row takes, beside one call of the black box for it."""
+"""How long one row takes, beside one call of the black box for it, and what a server adds to it."""
 
 from __future__ import annotations
 
-__all__ = ["five_kinds", "one_row"]
+__all__ = ["five_kinds", "one_row", "over_http"]
 
 import time
 from collections.abc import Callable
@@ -11,24 +11,27 @@ from typing import Any
 import numpy as np
 
 from benchmarks.experiments.serving.ground import Ground
+from benchmarks.experiments.serving.load import ask_all
+from benchmarks.experiments.serving.processes import processor_seconds, served
 from dicoflex import Constraints, Schema, load, relative
 from dicoflex.answers.plain_answers import explain_plain
 from dicoflex.request import Request
 
-ANSWERS = 5
+ANSWERS = 10
+FEWER = 5
 NOTHING = Constraints()
 
 
 def one_row(ground: Ground) -> dict[str, Any]:
-    """Milliseconds (p50, p99) of each way to ask, by turns in one process, and shares of `predict_proba`."""
+    """Milliseconds of the processor (p50, p99) of each way to ask, by turns in one process, as shares of
+    `predict_proba`: the processor's time, as other work on the machine stretches the clock's."""
     explainer = load(ground.model)
     frames = [ground.task.data.X_test.iloc[[i]] for i in range(len(ground.task.data.X_test))]
     cells, model, target = ground.cells(len(frames)), explainer.model_, ground.target
     five = five_kinds(explainer.schema_)
 
-    def plain(**wish: Any) -> Callable[[int], Any]:
-        verify = wish.pop("verify", False)
-        request = Request.of(target=[target], n=ANSWERS, random_state=0, **wish)
+    def plain(*, n: int = ANSWERS, verify: bool = False, **wish: Any) -> Callable[[int], Any]:
+        request = Request.of(target=[target], n=n, random_state=0, **wish)
         return lambda turn: explain_plain(model, [cells[turn]], request, verify=verify)
 
     def framed(**wish: Any) -> Callable[[int], Any]:
@@ -38,6 +41,8 @@ def one_row(ground: Ground) -> dict[str, Any]:
         "predict_proba": lambda turn: ground.task.black_box.predict_proba(frames[turn]),
         "plain, refined": plain(constraints=NOTHING),
         "plain, refined, five kinds of constraints": plain(constraints=five),
+        f"plain, refined, {FEWER} answers": plain(n=FEWER, constraints=NOTHING),
+        f"plain, refined, {FEWER} answers, five kinds of constraints": plain(n=FEWER, constraints=five),
         "plain, refined and verified": plain(constraints=NOTHING, verify=True),
         "plain, as drawn": plain(constraints=NOTHING, refine=False),
         "frame, refined": framed(),
@@ -45,7 +50,40 @@ def one_row(ground: Ground) -> dict[str, Any]:
         "frame, as drawn": framed(refine=False),
     }
     waits = _in_turns(works, ground.amount.calls, len(frames))
-    return {"waits": waits, "calls": ground.amount.calls, "constraints": five.model_dump()}
+    return {"waits": waits, "calls": ground.amount.calls, "answers": ANSWERS, "constraints": five.model_dump()}
+
+
+def over_http(ground: Ground) -> dict[str, Any]:
+    """Milliseconds of the processor of a request for one row, of `explain` for it, and of the way between plain rows.
+
+    Requests come one after the other on one connection, so that none is gathered with another.
+    """
+    count = ground.amount.requests
+    bodies = ground.bodies(count)
+    with served(ground.models) as server:
+        url = f"{server.url}/v1/models/m/explain"
+        ask_all(url, bodies[:FEWER], connections=1)
+        before = processor_seconds(server.process.pid)
+        failed = ask_all(url, bodies, connections=1).figures()["failed"]
+        spent = processor_seconds(server.process.pid) - before
+    explainer, frame, cells = load(ground.model), ground.task.data.X_test, ground.cells(count)
+    request = Request.of(target=[ground.target], n=FEWER, random_state=0, constraints=NOTHING)
+    works: dict[str, Callable[[int], Any]] = {
+        "explain": lambda turn: explainer.explain(
+            frame.iloc[[turn % len(frame)]], target=ground.target, n=FEWER, random_state=0
+        ),
+        "plain": lambda turn: explain_plain(explainer.model_, [cells[turn]], request),
+    }
+    own = {name: _mean_ms(work, count) for name, work in works.items()}
+    return {"request": 1000 * spent / count, "requests": count, "failed": failed, **own}
+
+
+def _mean_ms(work: Callable[[int], Any], count: int) -> float:
+    work(0)
+    started = time.process_time()
+    for turn in range(count):
+        work(turn)
+    return 1000 * (time.process_time() - started) / count
 
 
 def _in_turns(works: dict[str, Callable[[int], Any]], calls: int, rows: int) -> dict[str, dict[str, float]]:
@@ -54,9 +92,9 @@ def _in_turns(works: dict[str, Callable[[int], Any]], calls: int, rows: int) -> 
     seconds: dict[str, list[float]] = {name: [] for name in works}
     for turn in range(calls):
         for name, work in works.items():
-            started = time.perf_counter()
+            started = time.thread_time()
             work(turn % rows)
-            seconds[name].append(time.perf_counter() - started)
+            seconds[name].append(time.thread_time() - started)
     usual = float(np.median(seconds["predict_proba"]))
     return {
         name: {

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 from benchmarks.cells import Result, measured
 from benchmarks.pages import head, number, table
+from benchmarks.tables import TABLES
 
 TITLE = "The server under load"
 TEXT = (
@@ -23,7 +24,8 @@ def page(results: Sequence[Result], command: str) -> str:
     """A section per part."""
     text = head(TITLE, TEXT, results, command, budget=False)
     for result in measured(results):
-        text += "".join(SECTIONS[result.cell.method](result.figures))
+        figures = {**result.figures, "table": TABLES[result.cell.table].title}
+        text += "".join(SECTIONS[result.cell.method](figures))
     return text
 
 
@@ -33,16 +35,24 @@ def figures(results: Sequence[Result]) -> dict[str, Figure]:  # noqa: ARG001
 
 
 def _row(found: dict[str, Any]) -> Iterator[str]:
-    yield "\n## One row\n\n"
-    yield f"{found['calls']:,} calls of each, by turns in one process: five answers to one row, from plain values to "
-    yield "plain values or from frame to frame, beside one `predict_proba` of the black box, a scikit-learn pipeline, "
-    yield "for the same row. The constraints freeze a feature, let one only rise, limit one, forbid a level, and allow "
-    yield "four changes.\n\n"
+    yield f"\n## One row of {found['table']}\n\n"
+    yield f"{found['calls']:,} calls of each, by turns in one process: {found['answers']} answers to one row unless "
+    yield "another number is named, from plain values to plain values or from frame to frame, beside one "
+    yield "`predict_proba` of the black box, a scikit-learn pipeline, for the same row; the processor's time. The "
+    yield "constraints freeze a feature, let one only rise, limit one, forbid a level, and allow four changes.\n\n"
     rows = [
         [name, number(one["p50"], 2), number(one["p99"], 2), number(one["share"], 2)]
         for name, one in found["waits"].items()
     ]
     yield table(["", "p50, ms", "p99, ms", "p50, in calls of `predict_proba`"], rows)
+
+
+def _request(found: dict[str, Any]) -> Iterator[str]:
+    yield f"\n## One request\n\nThe processor's time, mean of {found['requests']:,} requests one after the other "
+    yield f"({found['failed']} failed): {found['request']:.2f} ms for a request with one row, "
+    yield f"{found['request'] / found['explain']:.2f} times that of `explain` for it ({found['explain']:.2f} ms) and "
+    yield f"{found['request'] / found['plain']:.2f} times that from plain values to plain values "
+    yield f"({found['plain']:.2f} ms).\n"
 
 
 def _load(found: dict[str, Any]) -> Iterator[str]:
@@ -71,6 +81,9 @@ def _equal(found: dict[str, Any]) -> Iterator[str]:
 
 def _changes(found: dict[str, Any]) -> Iterator[str]:
     yield "\n## Changes under load\n\n"
+    yield "Failed is every request that got another status than 200 or no answer. The server that is told to end "
+    yield "stands beside another one, as behind a balancer: it answers what it is asked, with each answer it tells its "
+    yield "caller to connect anew, and who is told so goes to the other.\n\n"
     yield _loads(found["changes"])
 
 
@@ -103,8 +116,11 @@ def _contract(found: dict[str, Any]) -> Iterator[str]:
 
 def _audit(found: dict[str, Any]) -> Iterator[str]:
     total = found["identical"] + found["different"]
-    yield f"\n## The audit log\n\nIt adds {found['milliseconds']:.2f} ms to a request. {found['records']:,} records, "
-    yield f"{found['findings']} findings; replayed: {found['identical']:,} of {total:,} identical.\n"
+    yield f"\n## The audit log\n\nUnder load it costs {found['loaded']:.2f} ms per request: records that come "
+    yield "together are written together, and no answer leaves before its record is on the disk. A request that comes "
+    yield f"alone waits {found['alone']:.2f} ms longer, where one sync of this disk takes {found['disk']:.2f} ms. "
+    yield f"{found['records']:,} records, {found['findings']} findings; replayed: {found['identical']:,} of {total:,} "
+    yield "identical.\n"
 
 
 def _start(found: dict[str, Any]) -> Iterator[str]:
@@ -115,7 +131,7 @@ def _start(found: dict[str, Any]) -> Iterator[str]:
 
 def _soak(found: dict[str, Any]) -> Iterator[str]:
     grown = found["at_end"] / found["after_warm_up"] - 1
-    yield f"\n## A soak\n\n{found['seconds'] / 60:g} minutes at {found['asked_rate']:.0f} requests per second, half "
+    yield f"\n## A soak\n\n{found['seconds'] / 60:.2g} minutes at {found['asked_rate']:.0f} requests per second, half "
     yield f"of what it can do: {found['failed']} of {found['requests']:,} failed, p50 {found['p50']:.1f} ms, p99 "
     yield f"{found['p99']:.1f} ms. Memory was {found['after_warm_up']:.0f} MB after the warm-up and "
     yield f"{found['at_end']:.0f} MB at the end ({grown:+.1%}).\n"
@@ -136,6 +152,7 @@ def _install(found: dict[str, Any]) -> Iterator[str]:
 
 SECTIONS = {
     "row": _row,
+    "request": _request,
     "load": _load,
     "equal": _equal,
     "changes": _changes,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["SOURCE", "Server", "black_box_server", "memory", "served"]
+__all__ = ["SOURCE", "Server", "black_box_server", "memory", "processor_seconds", "served"]
 
 import json
 import os
@@ -117,3 +117,10 @@ def memory(pid: int) -> float:
         if line.startswith("VmRSS"):
             return int(line.split()[1]) / 1024
     return float("nan")
+
+
+def processor_seconds(pid: int) -> float:
+    """The processor's time that a process has had so far, its own and the system's for it."""
+    # The name of the program, in brackets, may hold spaces.
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

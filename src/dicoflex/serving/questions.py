@@ -126,7 +126,9 @@ def targets_of(wish: Wish, model: Model, own: list[Any]) -> list[Any]:
     if isinstance(wish.target, tuple):
         raise Problem("invalid-request", "target is one label; a row that asks for another has a target of its own")
     wanted = [wish.target if target is None else target for target in own]
-    if is_plain(model, Request.model_construct(target=tuple(wanted))) and not any(isinstance(t, dict) for t in wanted):
+    # A copy: what is made of its target alone would get copies of all defaults, which takes longer than all of this.
+    aimed = wish.model_copy(update={"target": tuple(wanted)})
+    if is_plain(model, aimed) and not any(isinstance(t, dict) for t in wanted):
         return _labels_of(model, wanted)
     try:
         goals = [Request.of(target=target).target for target in wanted]
