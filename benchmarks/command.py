@@ -15,7 +15,7 @@ import torch
 
 from benchmarks import summary
 from benchmarks.cells import Result, run
-from benchmarks.experiments import ablation, answers, quality, recourse
+from benchmarks.experiments import ablation, answers, quality, recourse, targets
 from benchmarks.experiments.fuzz.bases import BASES
 from benchmarks.experiments.recourse.people import TABLE as AUDITED
 from benchmarks.experiments.serving.measuring import PARTS as SERVING
@@ -36,7 +36,7 @@ SUMMARY = "paper"
 DPI = 130
 # What --tables, --methods and --parts may name.
 KNOWN = {
-    "table": (*MAIN, GERMAN, AUDITED),
+    "table": tuple(dict.fromkeys((*MAIN, GERMAN, AUDITED, *targets.TABLES))),
     "method": tuple(
         dict.fromkeys((*METHODS, *ablation.METHODS, *quality.METHODS, *answers.METHODS, *recourse.METHODS, *BASES))
     ),

@@ -13,7 +13,7 @@ tables of three and of ten, boosting as black box, `target="other"`.
 
 from __future__ import annotations
 
-__all__ = ["TITLE", "cells", "figures", "measure", "page"]
+__all__ = ["TABLES", "TITLE", "cells", "figures", "measure", "page"]
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -40,6 +40,7 @@ from dicoflex.metrics import validity
 TITLE = "Targets that are no label"
 DIABETES, FRIEDMAN, THREE, TEN = "diabetes", "friedman", "three-classes", "ten-classes"
 SCORES, CLASSES = (DIABETES, FRIEDMAN, ADULT), {THREE: 3, TEN: 10}
+TABLES = (*SCORES, *CLASSES)
 NAMES = {
     DIABETES: "diabetes", FRIEDMAN: "Friedman's function", ADULT: "Adult, probability", THREE: "three", TEN: "ten",
 }  # fmt: skip
@@ -65,8 +66,7 @@ class Table:
 
 def cells(options: Options) -> list[Cell]:
     """Every table; in a quick run one of scores and one of classes."""
-    known = (*SCORES, *CLASSES)
-    picked = options.pick_tables(known, quick=(FRIEDMAN, THREE))
+    picked = options.pick_tables(TABLES, quick=(FRIEDMAN, THREE))
     size, seeds = options.size(FULL, QUICK), options.pick_seeds((3, 4))
     return [Cell("targets", name, "mixed", seed, size) for name in picked for seed in seeds]
 
