@@ -73,5 +73,5 @@ def test_the_explorer_is_told_which_scores_are_hoped_for(folder: Path, capsys: p
 def test_a_model_of_scores_is_audited_no_further(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     paths = [str(folder / name) for name in ("m.dicoflex", "data.csv", "rows.csv")]
     assert cli.main(["audit", "leak", *paths]) == 2
-    assert "this model explains scores" in " ".join(capsys.readouterr().err.split())
+    assert "this one explains scores" in " ".join(capsys.readouterr().err.split())
     assert load(folder / "m.dicoflex").report_["score"]["greatest"] > 600

@@ -58,7 +58,7 @@ def test_one_bad_row_fails_nobody_else(wrong: str, http: httpx.Client, plain: Ex
     bodies = [question(plain, 1, of=i) for i in range(31)]
     bad = question(plain, 1, **({"confidence": 0.999999} if wrong == "wish" else {}))
     if wrong == "row":
-        bad["rows"][0]["values"]["city"] = "Paris"
+        bad["rows"][0]["values"]["age"] = "old"
     with ThreadPoolExecutor(16) as pool:
         statuses = list(
             pool.map(lambda body: http.post("/v1/models/plain/explain", json=body).status_code, [bad, *bodies])
@@ -84,6 +84,8 @@ def test_values_that_training_never_had_stop_nobody(http: httpx.Client, server: 
     frozen = asked(http, {**body, "frozen": ["city"]})["results"]
     assert frozen[2]["status"] == "none"
     assert frozen[2]["reason"].startswith("city 'Bonn' was never seen in training, and may not change")
+    either = asked(http, {**body, "frozen": ["city"], "target": {"one_of": ["yes", "no"]}})["results"]
+    assert either[2]["target"] == {"one_of": ["no", "yes"]}
     with Client(server.url) as client:
         found = client.explain("plain", odd, Request.of(target="yes", n=2, random_state=0))
         pd.testing.assert_frame_equal(found.frame, direct.frame)

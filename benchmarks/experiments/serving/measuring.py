@@ -6,6 +6,7 @@ __all__ = ["PARTS", "cells", "measure"]
 
 import os
 import signal
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -167,7 +168,7 @@ def _audit(ground: Ground) -> dict[str, Any]:
 def _sync_seconds(folder: Path) -> float:
     """The median seconds in which the disk takes a record's worth of bytes for good."""
     found = []
-    with (folder / "sync").open("ab", buffering=0) as file:
+    with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
         for _ in range(SYNCS):
             file.write(b"x" * 4096)
             started = time.perf_counter()

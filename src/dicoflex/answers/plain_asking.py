@@ -20,6 +20,7 @@ from dicoflex.model import Model
 from dicoflex.request import ERROR, Request
 from dicoflex.table.plain_rows import Row
 from dicoflex.table.unseen import known_cells
+from dicoflex.targets import as_sent
 from dicoflex.views.cards import SCORE
 
 Stand = tuple[Any, PlainAnswer]
@@ -86,7 +87,8 @@ def _joined(model: Model, request: Request, stands: list[Stand], wanted: Any) ->
 
 
 def _none(target: Any, n: int, why: str) -> PlainAnswer:
-    return {"status": "none", "target": target, "counterfactuals": [], "wanted": n, "got": 0, "reason": why}
+    sent = as_sent(target)
+    return {"status": "none", "target": sent, "counterfactuals": [], "wanted": n, "got": 0, "reason": why}
 
 
 def _best(model: Model, request: Request, pool: list[PlainAnswer]) -> list[int]:

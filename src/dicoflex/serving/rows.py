@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["GREATEST_ID", "LONGEST_ID", "LONGEST_LEVEL", "Id", "RowReader", "Rows", "as_json_has_it", "refuse"]
+__all__ = ["GREATEST_ID", "LONGEST_ID", "Id", "RowReader", "Rows", "as_json_has_it", "refuse"]
 
 from collections.abc import Mapping
 from dataclasses import dataclass

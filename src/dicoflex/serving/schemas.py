@@ -10,7 +10,7 @@ from typing import Any
 from dicoflex.constraints.reading import MOST_RULES
 from dicoflex.model import Model
 from dicoflex.serving.questions import Wish
-from dicoflex.serving.rows import GREATEST_ID, LONGEST_ID, LONGEST_LEVEL
+from dicoflex.serving.rows import GREATEST_ID, LONGEST_ID
 from dicoflex.serving.settings import Settings
 from dicoflex.table.feature import MAX_NUMBER, Feature
 from dicoflex.targets import OTHER
@@ -96,11 +96,9 @@ def _target(model: Model) -> dict[str, Any]:
 
 
 def _sent(feature: Feature) -> dict[str, Any]:
-    """What a value of a feature may be in a row that is sent: with `on_unseen` "error", no other than training had."""
+    """What a value of a feature is in a row that is sent: one that training had; what becomes of others is told."""
     own = _values(feature)
-    if feature.is_number:
-        return own if feature.missing else {**_or_null(own), "description": "Null was never seen in training."}
-    return {"anyOf": [own, {**UNSEEN, "description": "Any other was never seen in training."}]}
+    return own if feature.is_number and feature.missing else {**own, "description": UNSEEN}
 
 
 def _values(feature: Feature) -> dict[str, Any]:
@@ -154,7 +152,7 @@ def _constraints(model: Model) -> dict[str, Any]:
     return _object(properties)
 
 
-UNSEEN = {"type": ["string", "number", "boolean", "null"], "maxLength": LONGEST_LEVEL}
+UNSEEN = "Values that training had. An answer leaves any other; where on_unseen is error, another is refused."
 NUMBER, NULL = {"type": "number"}, {"type": "null"}
 STEP = {"type": "number", "exclusiveMinimum": 0, "maximum": MAX_NUMBER}
 PAIR = {
