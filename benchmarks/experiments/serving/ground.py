@@ -53,7 +53,8 @@ class Ground:
         self.task: Task = prepare(cell)
         self.amount = LITTLE if cell.size.quick else MUCH
         settings = {**SHORT, "coherence": True, "max_seconds": None} if cell.size.quick else {"coherence": True}
-        self.model = model_file(cell, self.task, models, "mixed", variant="serving", **settings)
+        # Other processes are given it, which stand in other folders.
+        self.model = model_file(cell, self.task, models.resolve(), "mixed", variant="serving", **settings)
         self.folder = Path(tempfile.mkdtemp(prefix="dicoflex-serving-"))
         self.models = self.folder / "models"
         self.models.mkdir()
