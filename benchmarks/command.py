@@ -59,8 +59,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     # What is compared is methods, not how they share a machine.
     torch.set_num_threads(1)
     for name in filter(cells.get, names):
-        results = run(cells[name], EXPERIMENTS[name].measure, parsed.cache)
-        _write(name, results, _command(parsed), out)
+        results, command = run(cells[name], EXPERIMENTS[name].measure, parsed.cache), _command(parsed)
+        if parsed.keep:
+            results, command = _with_kept(results, command, out / f"{name}.json")
+        _write(name, results, command, out)
         print(f"written: {out / name}.md", flush=True)
     if any(name in PAPER for name in names):
         write_text(out / f"{SUMMARY}.md", _summary(out))
@@ -87,6 +89,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--repeats", type=int, help="rounds of which the median is taken (speed)")
     parser.add_argument("--calls", type=int, help="calls for one row (speed)")
+    parser.add_argument(
+        "--keep", action="store_true", help="leave the page's other cells as they are; its foot says what they are from"
+    )
     parser.add_argument("--out", type=Path, help="folder for pages and figures")
     parser.add_argument("--cache", type=Path, default=CACHE, help="folder of what was measured before")
     return parser
@@ -120,13 +125,31 @@ def _command(parsed: argparse.Namespace) -> str:
     """The command that gives the same figures; where files are kept is no part of it."""
     words = ["dicoflex", "bench", *parsed.names, *(["--quick"] if parsed.quick else [])]
     for name, value in vars(parsed).items():
-        if value is not None and name not in ("names", "quick", "out", "cache"):
+        if value is not None and name not in ("names", "quick", "keep", "out", "cache"):
             words += [f"--{name}", *(f"{v:g}" if isinstance(v, float) else str(v) for v in _several(value))]
     return shlex.join(words)
 
 
 def _several(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
+
+
+def _with_kept(results: Sequence[Result], command: str, path: Path) -> tuple[list[Result], str]:
+    """The results with those that a page has of other cells, table by table, and the commands of both."""
+    if not path.exists():
+        return list(results), command
+    stored = json.loads(path.read_text(encoding="utf-8"))
+    fresh = {result.cell: result for result in results}
+    kept = [r for r in map(Result.of, stored["results"]) if r.cell not in fresh]
+    tables, methods = list(dict.fromkeys(r.cell.table for r in (*kept, *results))), KNOWN["method"]
+
+    def place(result: Result) -> tuple[int, int, int]:
+        cell = result.cell
+        method = methods.index(cell.method) if cell.method in methods else len(methods)
+        return tables.index(cell.table), cell.seed, method
+
+    commands = dict.fromkeys([*stored["command"].split("; "), command])
+    return sorted([*kept, *results], key=place), "; ".join(commands)
 
 
 def _write(name: str, results: Sequence[Result], command: str, out: Path) -> None:

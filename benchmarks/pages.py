@@ -33,7 +33,7 @@ PACKAGES = ("dicoflex", "numpy", "pandas", "scikit-learn", "torch", "zuko", "dic
 NONE = "–"
 MARKERS = "osD^v<>PX*hpd8"
 # Distinct for colour-blind readers; each family of methods has one colour.
-COLOURS = {"mixed": "#0060a9", "maf": "#d67300", "dice": "#2a7f72", "oracle": "#6b7583"}
+COLOURS = {"mixed": "#0060a9", "explain": "#0060a9", "maf": "#d67300", "dice": "#2a7f72", "oracle": "#6b7583"}
 OTHER = "#aa90c5"
 
 

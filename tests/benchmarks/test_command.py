@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from benchmarks import command
-from benchmarks.cells import Cell, Measure
+from benchmarks.cells import Cell, Measure, Result
 from benchmarks.pages import foot
 from benchmarks.registry import EXPERIMENTS, PAPER
 from benchmarks.sources import commit
@@ -122,3 +123,19 @@ def test_the_package_is_found_from_the_checkout_alone() -> None:
 def test_an_installed_package_says_where_the_experiments_are(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="clone the repository"):
         bench.folder(tmp_path / "lib" / "dicoflex")
+
+
+# -- pages of several runs --------------------------------------------------------------------------------------------
+
+
+def test_a_run_that_keeps_leaves_other_cells_as_they_are(tmp_path: Path) -> None:
+    """A page of one method measured anew says so, and still has the others, each from its own commit."""
+    old = [Result(Cell("c", table, "oracle"), {"x": 1}, commit="old") for table in ("adult", "bank")]
+    again = Result(Cell("c", "adult", "mixed (p=2.0)"), {"x": 1}, commit="old")
+    path = tmp_path / "c.json"
+    path.write_text(json.dumps({"command": "a; b", "results": [r.stored() for r in (again, *old)]}), encoding="utf-8")
+    fresh = Result(again.cell, {"x": 2}, commit="new")
+    results, text = command._with_kept([fresh], "b", path)
+    assert results == [fresh, *old]
+    assert text == "a; b"
+    assert command._with_kept([fresh], "b", tmp_path / "none.json") == ([fresh], "b")

@@ -20,7 +20,7 @@ from benchmarks.baselines.base import Answers
 from benchmarks.baselines.oracle import Oracle
 from benchmarks.cells import QUICK, Cell, Size
 from benchmarks.experiments.answers import certified, dependencies
-from benchmarks.methods import Ask, fit, model_file
+from benchmarks.methods import ANSWERS, EXPLAINED, Ask, fit, model_file
 from benchmarks.options import Options
 from benchmarks.tables import GERMAN, MAIN
 from benchmarks.tasks import Task, prepare
@@ -29,8 +29,7 @@ from dicoflex import load as load_model
 
 # What `explain` is asked for, by the name of the method.
 EXPLAIN: dict[str, dict[str, Any]] = {
-    "explain (p=2.0)": {"p": 2.0},
-    "explain (p=0.01)": {"p": 0.01},
+    **{name: {"p": p} for name, p in EXPLAINED.items()},
     "explain, unrefined (p=2.0)": {"p": 2.0, "refine": False},
     "explain, unrefined (p=0.01)": {"p": 0.01, "refine": False},
 }
@@ -46,7 +45,7 @@ TABLES = (*MAIN, GERMAN)
 # Settings were chosen with seeds 7 and 11.
 SEEDS = (1, 2)
 FULL = Size(learning=None, answering=None)
-ANSWERS, ENOUGH = 10, 5
+ENOUGH = 5
 FEW_QUERIES = 20
 # A change is needless if the target is surer by so much without it; an answer may be so much less sure than asked for.
 MARGIN, SHORT = 0.05, 0.02

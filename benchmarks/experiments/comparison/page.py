@@ -37,7 +37,8 @@ def page(results: Sequence[Result], command: str) -> str:
     found = merged(results)
     text = (
         "The paper's figure is in brackets (tab:comparison); it has one DiCE, which stands beside each of ours. "
-        "`mixed` is the default generator, `maf` the paper's flow as it draws. Validity and all that follows are of "
+        "`mixed` is the default generator, `maf` the paper's flow as it draws, `explain` what a caller gets: ten "
+        "answers of the default generator, refined and chosen. Validity and all that follows are of "
         "the answers kept; raw validity is of all candidates. 'Unsure', 'sure' and 'surest' ask for a confidence of "
         f"{joined([f'{sure:g}' for name in DIAL if (sure := OURS[name][2]) is not None])}, or the highest that a class "
         "supports. "
