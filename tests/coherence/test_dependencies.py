@@ -146,6 +146,67 @@ def test_broken_rows_are_told_apart(encoding: Encoding, found: Dependencies) -> 
     assert found.broken(wrong, query).all()
 
 
+def instalments(n: int = 3000, wrong: int = 0) -> pd.DataFrame:
+    """Loans that are paid back in equal parts; the first of them are typed in wrongly."""
+    rng = np.random.default_rng(1)
+    loan, months = rng.integers(10, 400, n) * 100, rng.choice([36, 60], n)
+    interest = rng.integers(10, 50, n) / 2
+    rate = interest / 1200
+    part = np.round(loan * rate / (1 - (1 + rate) ** -months), 2)
+    part[:wrong] *= 3
+    return pd.DataFrame({"loan": loan, "interest": interest, "months": months.astype(str), "part": part})
+
+
+@pytest.fixture(scope="module")
+def lent() -> tuple[Schema, Dependencies]:
+    schema = Schema.infer(instalments())
+    return schema, find_dependencies(schema, Encoding.unit(schema).encode(instalments(wrong=9)), min_count=5)
+
+
+def test_an_amount_times_a_rate_is_found_though_some_rows_are_wrong(lent: tuple[Schema, Dependencies]) -> None:
+    schema, found = lent
+    assert [one.describe(schema) for one in found.found] == ["part = loan × a rate by interest and months"]
+    assert Dependencies.restore(schema, found.state()).found == found.found
+    values = Encoding.unit(schema).encode(instalments(wrong=50))
+    assert find_dependencies(schema, values, min_count=5).found == ()
+
+
+def test_an_instalment_follows_from_the_loan(lent: tuple[Schema, Dependencies]) -> None:
+    schema, found = lent
+    row = Encoding.unit(schema).encode(
+        pd.DataFrame({"loan": [10_000], "interest": [12.0], "months": ["36"], "part": [0]})
+    )
+    rate = 0.12 / 12
+    assert found.settle(row, row - 1).all()
+    assert row[0, 3] == pytest.approx(10_000 * rate / (1 - (1 + rate) ** -36), abs=0.02)
+    between = row.copy()
+    between[0, 1] = 12.2
+    assert found.settle(between, row).all()
+    assert row[0, 3] < between[0, 3] < row[0, 3] + 2
+    beyond = row.copy()
+    beyond[0, 1] = 90.0
+    assert not found.settle(beyond, row).any()
+
+
+def test_a_rate_is_no_rate_where_numbers_are_apart_or_the_same_for_all() -> None:
+    frame = instalments()
+    loose = frame.assign(part=np.random.default_rng(0).permutation(frame["part"]))
+    flat = frame.assign(part=2.5 * frame["loan"])
+    for table in (loose, flat):
+        schema = Schema.infer(table)
+        found = find_dependencies(schema, Encoding.unit(schema).encode(table), min_count=5)
+        assert [one.kind for one in found.found if one.kind == "rate"] == []
+
+
+def test_a_forged_rate_is_refused(lent: tuple[Schema, Dependencies]) -> None:
+    schema, found = lent
+    one = found.state()[0]
+    turned = one | {"keys": one["keys"][::-1]}
+    for wrong in (turned, one | {"levels": [9] * len(one["keys"])}, one | {"of": [0, 1, 1]}, one | {"values": []}):
+        with pytest.raises(ModelFileError, match="don't fit its schema"):
+            Dependencies.restore(schema, [wrong])
+
+
 def test_a_dependency_can_be_switched_off(encoding: Encoding, found: Dependencies) -> None:
     less = found.without([encoding.schema.position("band")])
     assert len(less.found) == len(found.found) - 1

@@ -1,7 +1,8 @@
-"""Exact dependencies between features: one that is linear in others, a product of two, or settled by another's value.
+"""Exact dependencies: a feature that is linear in others, a product, an amount times a rate, or settled by a value.
 
-They are found on all training rows, with a tolerance for rounding. In an answer the dependent feature follows: it is
-never chosen, and stays the query's where nothing that it depends on changed.
+They are found on all training rows, with a tolerance for rounding; a rate may be another in one row of two hundred. In
+an answer the dependent feature follows: it is never chosen, and stays the query's where nothing that it depends on
+changed.
 """
 
 from __future__ import annotations
@@ -18,16 +19,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicoflex.errors import ModelFileError
-from dicoflex.runtime.compiled import compiled
+from dicoflex.runtime.compiled import compiled, lean
 from dicoflex.table.dependency import Dependency
 from dicoflex.table.encoding import Values
 from dicoflex.table.schema import Schema
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-LINEAR, PRODUCT, LOOKUP = 0, 1, 2
-KINDS = {"linear": LINEAR, "product": PRODUCT, "lookup": LOOKUP}
-ROUNDING = 1e-6
+LINEAR, PRODUCT, RATE, LOOKUP = 0, 1, 2, 3
+KINDS = {"linear": LINEAR, "product": PRODUCT, "rate": RATE, "lookup": LOOKUP}
+ROUNDING, RATE_ROUNDING = 1e-6, 2e-3
 
 
 class Steps(NamedTuple):
@@ -43,6 +44,7 @@ class Steps(NamedTuple):
     table_at: Ints
     key: Floats
     value: Floats
+    level: Ints
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,7 @@ class Dependencies:
             table_at=np.cumsum([0, *(len(one.keys) for one in found)]),
             key=np.array([key for one in found for key in one.keys], dtype=np.float64),
             value=np.array([value for one in found for value in one.values], dtype=np.float64),
+            level=np.array([level for one in found for level in (one.levels or (0,) * len(one.keys))], dtype=np.int64),
         )
 
     def told(self, schema: Schema) -> list[tuple[Any, str]]:
@@ -119,7 +122,28 @@ class Dependencies:
         return cls(found, len(schema))
 
 
-@compiled()
+@lean()
+def _rate(i, row, steps):  # type: ignore[no-untyped-def]
+    """What the table of dependency i has for its second source, within the level of its third; NaN beyond its ends."""
+    at = steps.at[i]
+    x, by = row[steps.source[at + 1]], steps.at[i + 1] - at == 3
+    level = np.int64(row[steps.source[at + 2]]) if by else np.int64(0)
+    before = -1
+    for s in range(steps.table_at[i], steps.table_at[i + 1]):
+        if steps.level[s] != level:
+            continue
+        if steps.key[s] == x:
+            return steps.value[s]
+        if steps.key[s] > x:
+            if before < 0:
+                return np.nan
+            part = (x - steps.key[before]) / (steps.key[s] - steps.key[before])
+            return steps.value[before] + part * (steps.value[s] - steps.value[before])
+        before = s
+    return np.nan
+
+
+@lean()
 def follow(row, query, steps):  # type: ignore[no-untyped-def]
     """Let dependent features of `row` follow, in place; whether all are settled: a table may not know a value."""
     settled = True
@@ -144,6 +168,8 @@ def follow(row, query, steps):  # type: ignore[no-untyped-def]
         made = steps.constant[i]
         if steps.kind[i] == PRODUCT:
             made = first * row[steps.source[steps.at[i] + 1]]
+        elif steps.kind[i] == RATE:
+            made = first * _rate(i, row, steps)
         else:
             for s in range(steps.at[i], steps.at[i + 1]):
                 made += steps.weight[s] * row[steps.source[s]]
@@ -166,5 +192,6 @@ def _broken(values, query, steps, out):  # type: ignore[no-untyped-def]
         out[i] = not follow(row, query[i], steps)
         for k in range(len(steps.follows)):
             a, b = values[i, steps.follows[k]], row[steps.follows[k]]
-            near = abs(a - b) <= ROUNDING * max(1.0, abs(a)) or (np.isnan(a) and np.isnan(b))
+            rounding = RATE_ROUNDING if steps.kind[k] == RATE else ROUNDING
+            near = abs(a - b) <= rounding * max(1.0, abs(a)) or (np.isnan(a) and np.isnan(b))
             out[i] |= not near

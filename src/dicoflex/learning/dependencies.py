@@ -20,10 +20,15 @@ LEAST_ROWS = 50
 MOST_SOURCES = 4
 MOST_LEVELS = 200
 ROWS_PER_VALUE = 5
+# A rate's own rounding, and the share of rows that may have another: what is typed in by hand is never all right.
+RATE_TOLERANCE, RATE_HOLDS = 1e-3, 0.995
+MOST_GROUPS = 12
+FIRST_ROWS = 2000
 
 
 def find_dependencies(schema: Schema, values: Values, *, min_count: int = 1) -> Dependencies:
-    """Those that hold in all rows: numbers linear in others, products of two, and what follows from a value.
+    """Those that hold in all rows: numbers linear in others, products of two, and what follows from a value; and, in
+    all rows but one of two hundred, amounts times a rate.
 
     min_count: what follows from a value that fewer rows have is not told. Those of features that the schema calls
     independent are left out.
@@ -41,6 +46,7 @@ def find_dependencies(schema: Schema, values: Values, *, min_count: int = 1) -> 
         found += _linear(whole, numbers)
         taken = {one.follows for one in found}
         found += _products(whole, [j for j in numbers if j not in taken])
+        found += _rates(schema, whole, numbers, found, min_count)
     found += _tables(values, found, min_count)
     return Dependencies(tuple(found), len(schema)).without(map(schema.position, schema.independent))
 
@@ -107,6 +113,74 @@ def _products(values: Floats, numbers: list[int]) -> list[Dependency]:
                     found.append(Dependency(kind="product", follows=j, of=(a, b), decimals=digits))
                     tied |= {j, a, b}
     return found
+
+
+def _rates(
+    schema: Schema, values: Floats, numbers: list[int], known: list[Dependency], min_count: int
+) -> list[Dependency]:  # fmt: skip
+    """Numbers that are one before them times what a third, of few values, makes of it, by the levels of a fourth."""
+    tied = {one.follows for one in known} | {j for one in known for j in one.of}
+    free = [j for j in numbers if j not in tied]
+    keys = [(z, *np.unique(values[:, z], return_inverse=True)) for z in free]
+    few = [(z, distinct, code) for z, distinct, code in keys if 2 < len(distinct) <= MOST_LEVELS]
+    levels = [c for c, f in enumerate(schema.features) if not f.is_number and 2 <= f.n_states <= MOST_GROUPS]
+    found: list[Dependency] = []
+    for y in free:
+        for x in (x for x in free if x < y and _is_scaled(values[:, x], values[:, y])):
+            apart = {x, y} & {j for one in found for j in (one.follows, *one.of)}
+            ways = ((z, distinct, code, c) for z, distinct, code in few for c in (None, *levels) if z not in (x, y))
+            made = None if apart else next(filter(None, (_rate(values, y, x, way, min_count) for way in ways)), None)
+            if made is not None:
+                found.append(made)
+                break
+    return found
+
+
+def _is_scaled(x: Floats, y: Floats) -> bool:
+    """Whether one could be the other times a rate that is not the same for all."""
+    some = (x != 0) & (y != 0)
+    if some.mean() < 0.5 or not np.array_equal(x == 0, y == 0):
+        return False
+    low, middle, high = np.quantile(y[some] / x[some], [0.1, 0.5, 0.9])
+    return bool(abs(high - low) > 20 * RATE_TOLERANCE * abs(middle))
+
+
+def _rate(
+    values: Floats, y: int, x: int, way: tuple[int, Floats, Ints, int | None], min_count: int
+) -> Dependency | None:  # fmt: skip
+    """Feature y as x times a rate, if the rows agree on that; at first some rows are asked."""
+    z, distinct, code, c = way
+    group = np.zeros(len(values), dtype=np.int64) if c is None else values[:, c].astype(np.int64)
+    few = np.linspace(0, len(values) - 1, min(len(values), FIRST_ROWS)).astype(int)
+    for rows in (few, np.arange(len(values))):
+        key = group[rows] * len(distinct) + code[rows]
+        entry, back, counts = np.unique(key, return_inverse=True, return_counts=True)
+        many = counts >= max(min_count, 2)
+        rate = _medians(_shares(values[rows, y], values[rows, x]), back, counts)
+        error = np.abs(values[rows, y] - values[rows, x] * rate[back])
+        held = many[back] & (error <= RATE_TOLERANCE * np.abs(values[rows, y]))
+        if held.mean() < RATE_HOLDS * (1.0 if rows is not few else many[back].mean()) or not many.any():
+            return None
+    if counts[many].mean() < ROWS_PER_VALUE:
+        return None
+    of, place = (x, z) if c is None else (x, z, c), entry[many] % len(distinct)
+    return Dependency(
+        kind="rate", follows=y, of=of, keys=tuple(distinct[place].tolist()),
+        values=tuple(float(f"{r:.8g}") for r in rate[many]), levels=tuple((entry[many] // len(distinct)).tolist()),
+        decimals=decimals_of(values[:, y]),
+    )  # fmt: skip
+
+
+def _shares(y: Floats, x: Floats) -> Floats:
+    """One divided by the other, 0 where that is nothing."""
+    return np.divide(y, x, out=np.zeros(len(y)), where=x != 0)
+
+
+def _medians(values: Floats, group: Ints, counts: Ints) -> Floats:
+    """The median of each group's values, the upper one of two."""
+    order = np.lexsort((values, group))
+    medians: Floats = values[order][np.cumsum(counts) - counts + counts // 2]
+    return medians
 
 
 def _tables(values: Floats, known: list[Dependency], min_count: int) -> list[Dependency]:
