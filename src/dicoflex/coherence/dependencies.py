@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicoflex.errors import ModelFileError
-from dicoflex.runtime.compiled import compiled
+from dicoflex.runtime.compiled import compiled, lean
 from dicoflex.table.dependency import Dependency
 from dicoflex.table.encoding import Values
 from dicoflex.table.schema import Schema
@@ -119,7 +119,7 @@ class Dependencies:
         return cls(found, len(schema))
 
 
-@compiled()
+@lean()
 def follow(row, query, steps):  # type: ignore[no-untyped-def]
     """Let dependent features of `row` follow, in place; whether all are settled: a table may not know a value."""
     settled = True
