@@ -27,8 +27,7 @@ from dicoflex.values import differ
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-FEWEST_DRAWS, DRAWS, LATE_DRAWS = 32, 64, 192
-EACH = 7
+DRAWS, LATE_DRAWS = 64, 192
 LEAST_KEPT = 24
 DRAWN_AGAIN = 2
 ROUNDS = 10
@@ -132,8 +131,7 @@ def _draws(
     """
     again, round_number = turn
     n = query.request.n
-    usual = max(FEWEST_DRAWS, min(DRAWS, EACH * n))
-    most = max(usual if round_number < SAME_P else LATE_DRAWS, 3 * n)
+    most = max(DRAWS if round_number < SAME_P else LATE_DRAWS, 3 * n)
     context = replace(query.context.take(which), frozen=frozen[which])
     if round_number >= SAME_P:
         others = sorted(model.exponents, key=lambda p: abs(np.log(p / context.p[0])))
