@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dicoflex.answers.ways import Merits, choose, ways_of
+from dicoflex.answers.ways import Merits, choose, choose_each, count_ways, distances, ways_of
 
 RANGES = np.array([10.0, 10.0, 0.0])
 
@@ -40,3 +40,27 @@ def test_equal_rows_are_taken_once() -> None:
 def test_nothing_to_choose_from() -> None:
     none = np.zeros((0, 3))
     assert len(choose(none, np.zeros(0, dtype=np.int64), merits(0), RANGES, 3, variety=0.2)) == 0
+
+
+def test_several_queries_are_chosen_for_as_each_alone() -> None:
+    values = np.array([[1.0, 0.0], [2.0, 0.0], [0.0, 3.0], [1.0, 1.0], [0.0, 1.0]])
+    query, edges, wanted = np.zeros((3, 2)), np.array([0, 3, 3, 5]), (2, 0.2)
+    chosen, ways = choose_each(values, query, edges, merits(5), RANGES, wanted)
+    for i in (0, 2):
+        at = slice(edges[i], edges[i + 1])
+        alone = choose(values[at], ways_of(values[at] != 0), merits(5).take(at), RANGES, 2, variety=0.2) + edges[i]
+        mine = (chosen >= edges[i]) & (chosen < edges[i + 1])
+        assert chosen[mine].tolist() == alone.tolist()
+        assert ways[mine].tolist() == ways_of(values[alone] != 0).tolist()
+
+
+def test_ways_are_counted_by_query() -> None:
+    values = np.array([[1.0, 0.0], [2.0, 0.0], [0.0, 3.0], [1.0, 1.0]])
+    assert count_ways(values, np.zeros((3, 2)), np.array([0, 3, 3, 4])).tolist() == [2, 0, 1]
+
+
+def test_distances_count_levels_as_one() -> None:
+    values, own = np.array([[3.0, 5.0, np.nan]]), np.array([[1.0, 2.0, 4.0]])
+    spread, counted = np.array([2.0, np.inf, 1.0]), np.ones(3, dtype=bool)
+    assert distances(values, own, spread, counted, 1.0).tolist() == [3.0]
+    assert distances(values, own, spread, ~counted, 1.0).tolist() == [0.0]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dicoflex.answers.binding import uncounted
 from dicoflex.answers.draws import Draws, Terms, draw, repeats
 from dicoflex.answers.query import Query
-from dicoflex.answers.ways import Merits, ways_of
+from dicoflex.answers.ways import Merits, by_query, count_ways, distances
 from dicoflex.coherence import Coherence
 from dicoflex.model import Model
 from dicoflex.refinement import Asked, Wanted, refine
@@ -29,7 +29,10 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 DRAWS, LATE_DRAWS = 64, 192
 LEAST_KEPT = 24
+DRAWN_AGAIN = 2
 ROUNDS = 10
+IN_VAIN = 4
+"""After so many rounds in which a query got no other candidate it gets no more."""
 SAME_P = 2
 TURNED = (2, 4, 6, 8)
 LOOKED_FOR = 2
@@ -98,16 +101,19 @@ def candidates(model: Model, query: Query, which: Ints, terms: Terms, again: int
 
     By turns what most candidates change is left alone, and the strongest changes are undone first.
     """
-    wanted, n = wanted_of(model, query), query.request.n
+    wanted = wanted_of(model, query)
     frozen = query.context.frozen.copy()
     parts: list[Candidates] = []
+    best, latest = np.zeros(len(query), dtype=np.int64), np.zeros(len(query), dtype=np.int64)
     for round_number in range(ROUNDS):
         drawn = _draws(model, query, which, frozen, terms, (again, round_number))
         asked = Asked(query.context.query, wanted, frozen, query.limits, turned=round_number in TURNED)
         rows = _refined(model, query, drawn, asked)
         parts.append(rows if terms.remembered is None else rows.take(~terms.remembered.hold(rows.values)))
         found = Candidates.join(parts).without_repeats()
-        which = _short(query, found, which, n, first=round_number < LOOKED_FOR)
+        have = np.bincount(found.query, minlength=len(query))
+        latest[have > best], best = round_number, have
+        which = _short(query, found, which[round_number - latest[which] < IN_VAIN], first=round_number < LOOKED_FOR)
         if len(which) == 0 or round_number == ROUNDS - 1:
             break
         frozen = query.context.frozen.copy()
@@ -124,15 +130,17 @@ def _draws(
     Late rounds are of the few queries that are still short: they try another p, and harder.
     """
     again, round_number = turn
-    most = max(DRAWS if round_number < SAME_P else LATE_DRAWS, 3 * query.request.n)
+    n = query.request.n
+    most = max(DRAWS if round_number < SAME_P else LATE_DRAWS, 3 * n)
     context = replace(query.context.take(which), frozen=frozen[which])
     if round_number >= SAME_P:
         others = sorted(model.exponents, key=lambda p: abs(np.log(p / context.p[0])))
         context = replace(context, p=np.full(len(which), others[(round_number - SAME_P + 1) % len(others)]))
     keys = query.keys[which] + np.uint64(again * ROUNDS + round_number)
     return draw(
-        model.generator, model.encoding, context, keys, most, terms.take(which), enough=max(most // 2, query.request.n)
-    ).of(which)
+        model.generator, model.encoding, context, keys, most, terms.take(which),
+        enough=max(most // 2, n), rounds=DRAWN_AGAIN,
+    ).of(which)  # fmt: skip
 
 
 def _refined(model: Model, query: Query, draws: Draws, asked: Asked) -> Candidates:
@@ -141,12 +149,12 @@ def _refined(model: Model, query: Query, draws: Draws, asked: Asked) -> Candidat
     source = draws.take(found.source)
     own = query.context.query[source.query]
     # What was left alone is the row's own, also where a draw could not be that: outside the range, or off its grid.
-    values = np.where(differ(found.values, own), model.encoding.snap(found.values), own)
+    values, moved = model.encoding.finish(found.values[:, None], own, np.zeros(own.shape, dtype=bool))
     rows = Candidates(
         values=values, query=source.query, key=row_keys(values, 0), probability=found.probability,
         row_density=found.row_density, weakest=found.weakest, room=found.room, drawn=source.values,
     )  # fmt: skip
-    return rows.take(_fine(model, query, rows, asked.wanted))
+    return rows.take(moved & _fine(model, query, rows, asked.wanted))
 
 
 def brought_near(model: Model, query: Query, rows: Candidates) -> Candidates:
@@ -181,60 +189,43 @@ def merits_of(model: Model, query: Query, found: Candidates) -> Merits:
     """What speaks for each candidate: near by the distance that was asked for, usual, and not at the edge of rare."""
     own, target = query.context.query[found.query], query.context.target[found.query]
     cost = query.cost(found.values, own)
-    p = query.request.p or 1.0
-    # What follows from other changes is no effort of its own.
-    chosen = np.where(uncounted(model, query.request), own, found.values)
-    distance = _distance(model, chosen, own, min(p, 1.0))
-    if p < 1.0:
-        distance = distance + SMALL_MOVES * _distance(model, chosen, own, 1.0)
+    if cost is None:
+        p, spread = query.request.p or 1.0, model.encoding.spread
+        # What follows from other changes is no effort of its own.
+        counted = ~uncounted(model, query.request)
+        cost = distances(found.values, own, spread, counted, min(p, 1.0))
+        if p < 1.0:
+            cost += SMALL_MOVES * distances(found.values, own, spread, counted, 1.0)
     density = coherence_of(model).density
     rarity, weakness = density.rarity(found.row_density, target), density.weakness(found.weakest, target)
     handicap = HANDICAP * (np.maximum(0.0, 1.0 - rarity / TIMID) + np.maximum(0.0, 1.0 - weakness / TIMID))
     handicap += CRAMPED * ~found.room
-    likely = rarity + weakness
-    plain = not query.request.coherent
-    return Merits(distance if cost is None else cost, likely, np.zeros(len(likely)) if plain else handicap)
-
-
-def _distance(model: Model, values: Values, own: Values, p: float) -> Floats:
-    """The sum of |difference|^p over changed features: numbers in standard deviations, another level counts one."""
-    number = np.array([f.is_number for f in model.schema.features])
-    apart = np.abs(np.nan_to_num(values - own, nan=1.0)) / model.encoding.scale
-    moves = np.where(number & ~np.isnan(values - own), apart, 1.0)
-    total: Floats = np.where(differ(values, own), np.maximum(moves, 1e-9) ** p, 0.0).sum(axis=1)
-    return total
+    return Merits(cost, rarity + weakness, handicap if query.request.coherent else np.zeros(len(cost)))
 
 
 def _fine(model: Model, query: Query, rows: Candidates, wanted: Wanted) -> NDArray[np.bool_]:
     """Which rows are answers still: where a number is far out, the stand-in must be surer; nothing may break."""
     own = query.context.query[rows.query]
-    changed = differ(rows.values, own)
-    number = np.array([f.is_number for f in model.schema.features])
-    away = np.abs(np.nan_to_num(rows.values - model.encoding.mean)) > FAR * model.encoding.scale
-    far = (changed & number & away).any(axis=1)
-    more = margins_of(model)[query.context.target[rows.query]]
-    fine = ~far | (rows.probability >= wanted.probability[rows.query] + more[:, 1] - more[:, 0])
-    fine &= changed.any(axis=1)
+    # Nothing is far from what is missing, and levels are nowhere.
+    away = np.abs(rows.values - model.encoding.mean) > FAR * model.encoding.spread
+    fine = np.ones(len(rows), dtype=bool)
+    if away.any():
+        far = (differ(rows.values, own) & away).any(axis=1)
+        more = margins_of(model)[query.context.target[rows.query]]
+        fine = ~far | (rows.probability >= wanted.probability[rows.query] + more[:, 1] - more[:, 0])
     if query.limits is not None:
         fine &= ~query.limits.broken(rows.values, own, rows.query)
-    result: NDArray[np.bool_] = fine
-    return result
+    return fine
 
 
-def _short(query: Query, found: Candidates, which: Ints, n: int, *, first: bool) -> Ints:
-    """Which of the queries have fewer than `n` candidates, or at first few different ways."""
-    have = np.bincount(found.query, minlength=len(query))[which]
-    if not first:
-        return which[have < n]
-    ways = np.array([_n_ways(query, found, int(i)) for i in which])
-    return which[(have < n) | (ways < ENOUGH_WAYS * n)]
-
-
-def _n_ways(query: Query, found: Candidates, i: int) -> int:
-    mine = found.values[found.query == i]
-    if len(mine) == 0:
-        return 0
-    return int(ways_of(differ(mine, query.context.query[i])).max()) + 1
+def _short(query: Query, found: Candidates, which: Ints, *, first: bool) -> Ints:
+    """Which of the queries have fewer candidates than asked for, or at first few different ways."""
+    n = query.request.n
+    short = np.bincount(found.query, minlength=len(query)) < n
+    if first:
+        order, edges = by_query(found.query, len(query))
+        short |= count_ways(found.values[order], query.context.query, edges) < ENOUGH_WAYS * n
+    return which[short[which]]
 
 
 def _commonest(query: Query, found: Candidates, which: Ints, turn: int) -> NDArray[np.bool_]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dicoflex.generators.base import Context, Generator
 from dicoflex.limits.limits import Limits
-from dicoflex.runtime.columns import Columns
+from dicoflex.runtime.columns import Columns, is_all
 from dicoflex.runtime.compiled import compiled
 from dicoflex.runtime.randomness import GOLDEN, row_keys
 from dicoflex.runtime.threads import one_blas_thread
@@ -47,6 +47,8 @@ class Terms:
 
     def take(self, index: NDArray[np.int64] | slice) -> Terms:
         """The terms of the queries at `index`."""
+        if is_all(index, len(self.least_probability)):
+            return self
         limits = None if self.limits is None else self.limits.take(index)
         return replace(self, least_probability=self.least_probability[index], limits=limits)
 
@@ -59,6 +61,10 @@ class Verdict(IntEnum):
     REPEAT = 2
     DOUBTFUL = 3
     REFUSED = 4
+
+
+DOUBTFUL = np.int8(Verdict.DOUBTFUL)
+REPEAT = np.int8(Verdict.REPEAT)
 
 
 @dataclass(frozen=True)
@@ -78,7 +84,7 @@ class Draws(Columns):
 
     def of(self, queries: Ints) -> Draws:
         """The same rows, their queries renamed: what was number i is now `queries[i]`."""
-        return replace(self, query=queries[self.query])
+        return self._with({**self.__dict__, "query": queries[self.query]})
 
     def without_repeats(self) -> Draws:
         """The rows that no earlier row of the same query equals."""
@@ -94,10 +100,11 @@ def draw(
     terms: Terms,
     *,
     enough: int | None = None,
+    rounds: int = MOST_ROUNDS,
 ) -> Draws:
     """`n` rows for each entry of `context`: distinct, none equal to its query, sure ones first.
 
-    A query that is short after a round of draws gets further rounds, at most six in all. What then lacks is made up
+    A query that is short after a round of draws gets further ones, at most `rounds` in all. What then lacks is made up
     with repeats and then with doubtful rows. Where a number is `enough`, no rounds are made for more, nothing is made
     up, and there are at most `n`, which the first round draws. A query whose draws all equal it, or a known row, has
     none. Every query's rows depend on its own draws alone, so batching does not matter.
@@ -108,7 +115,7 @@ def draw(
         for low in range(0, len(context), size):
             at = slice(low, low + size)
             chunk = _Chunk(generator, encoding, context.take(at), keys[at], terms.take(at))
-            parts.append(chunk.draw(n, enough).of(np.arange(low, low + len(chunk.keys))))
+            parts.append(chunk.draw(n, enough, rounds).of(np.arange(low, low + len(chunk.keys))))
     return Draws.join(parts)
 
 
@@ -122,7 +129,7 @@ class _Chunk:
     keys: NDArray[np.uint64]
     terms: Terms
 
-    def draw(self, n: int, enough: int | None) -> Draws:
+    def draw(self, n: int, enough: int | None, rounds: int) -> Draws:
         spare = n // 2 if self.terms.stand_in is not None else n // 4
         first = n + max(8, spare) if enough is None else n
         goal = n if enough is None else enough
@@ -131,7 +138,7 @@ class _Chunk:
         waiting = np.arange(count)
         parts = [self.round(waiting, first, 0)]
         drawn = np.full(count, first)
-        for round_number in range(1, MOST_ROUNDS):
+        for round_number in range(1, rounds):
             # A density with few likely rows would go on for ever: after half of the rounds unlikely ones will do.
             worst = Verdict.GOOD if 2 * round_number <= MOST_ROUNDS else Verdict.UNLIKELY
             have = np.sum([np.bincount(p.query[p.verdict <= worst], minlength=count) for p in parts], axis=0)
@@ -175,19 +182,16 @@ class _Chunk:
 
     def _verdicts(self, rows: Values, query: Ints, count: int, density: Floats) -> tuple[Floats, NDArray[np.int8]]:
         """What the stand-in says of the target, and whether a row is likely and undoubted."""
-        likely = np.ones(len(rows), dtype=bool)
+        verdict = np.full(len(rows), Verdict.GOOD, dtype=np.int8)
         if self.terms.unlikely > 0:
             # What follows by wish may be what the density never has.
             density = np.maximum(density, LEAST_DENSITY)
-            likely = (density >= _quantile(density, self.terms.unlikely)[:, None]).reshape(-1)
-        verdict = np.where(likely, Verdict.GOOD, Verdict.UNLIKELY).astype(np.int8)
+            likely = density >= _quantile(density, self.terms.unlikely)[:, None]
+            verdict[~likely.reshape(-1)] = Verdict.UNLIKELY
         probability = np.full(len(rows), np.nan)
         if self.terms.stand_in is not None:
             answers = self.terms.stand_in.probabilities(rows, each=count)
-            probability = answers[np.arange(len(rows)), self.context.target[query]]
-            # Where less than a half is asked for, another class could be the likelier.
-            doubtful = (probability < self.terms.least_probability[query]) | (probability < answers.max(axis=1))
-            verdict[doubtful] = Verdict.DOUBTFUL
+            _doubt(answers, self.context.target, self.terms.least_probability, query, probability, verdict)
         return probability, verdict
 
 
@@ -224,10 +228,14 @@ def _scores(generator: Generator, context: Context, rows: Values) -> Floats:
 
 def _mark_repeats(draws: Draws, earlier: list[Draws]) -> Draws:
     """The draws with every row marked that one before it, of the same query, equals, unless it is worse anyway."""
-    key = np.concatenate([*(part.key for part in earlier), draws.key])
-    query = np.concatenate([*(part.query for part in earlier), draws.query])
-    repeat = repeats(key, query)[len(key) - len(draws.key) :]
-    return replace(draws, verdict=np.where(repeat, np.maximum(draws.verdict, np.int8(Verdict.REPEAT)), draws.verdict))
+    if not earlier:
+        repeat = repeats(draws.key, draws.query)
+    else:
+        key = np.concatenate([*(part.key for part in earlier), draws.key])
+        query = np.concatenate([*(part.query for part in earlier), draws.query])
+        repeat = repeats(key, query)[len(key) - len(draws.key) :]
+    draws.verdict[repeat] = np.maximum(draws.verdict[repeat], REPEAT)
+    return draws
 
 
 def repeats(key: NDArray[np.uint64], query: Ints) -> NDArray[np.bool_]:
@@ -236,6 +244,20 @@ def repeats(key: NDArray[np.uint64], query: Ints) -> NDArray[np.bool_]:
     repeat = np.empty(len(key), dtype=bool)
     _seen_before(key - query.astype(np.uint64) * GOLDEN, repeat)
     return repeat
+
+
+@compiled()
+def _doubt(answers, target, least, query, probability, verdict):  # type: ignore[no-untyped-def]
+    """Fill in what each row's target is given, and mark the rows for which that is too little."""
+    for i in range(len(answers)):
+        mine = answers[i, target[query[i]]]
+        probability[i] = mine
+        # Where less than a half is asked for, another class could be the likelier.
+        doubtful = mine < least[query[i]]
+        for k in range(answers.shape[1]):
+            doubtful |= mine < answers[i, k]
+        if doubtful:
+            verdict[i] = DOUBTFUL
 
 
 @compiled()

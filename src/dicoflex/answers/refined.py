@@ -25,9 +25,8 @@ from dicoflex.answers.frames import confirmed
 from dicoflex.answers.query import Query
 from dicoflex.answers.search import MOST_IN_A_CALL, Search, are_few, looked_for, to_look_for
 from dicoflex.answers.selection import ranges_of
-from dicoflex.answers.ways import choose, ways_of
+from dicoflex.answers.ways import by_query, choose_each
 from dicoflex.model import Model
-from dicoflex.values import differ
 
 Ints = NDArray[np.int64]
 CHECK_ROUNDS = 5
@@ -112,21 +111,12 @@ def _confirm(model: Model, query: Query, found: Candidates, terms: Terms, check:
 
 def chosen_of(model: Model, query: Query, found: Candidates) -> tuple[Candidates, Ints]:
     """The candidates to answer with, query by query, best first, and the number of each one's way."""
-    ranges, merits = ranges_of(model.schema), merits_of(model, query, found)
-    changed = differ(found.values, query.context.query[found.query])
-    order = np.argsort(found.query, kind="stable")
-    edges = np.searchsorted(found.query[order], np.arange(len(query) + 1))
-    chosen, ways = [], []
-    for i in range(len(query)):
-        mine = order[edges[i] : edges[i + 1]]
-        if len(mine) == 0:
-            continue
-        own, n = ways_of(changed[mine]), query.request.n
-        best = mine[choose(found.values[mine], own, merits.take(mine), ranges, n, variety=query.request.variety)]
-        chosen.append(best)
-        ways.append(ways_of(changed[best]))
-    none = [np.zeros(0, dtype=np.int64)]
-    return found.take(np.concatenate(chosen or none)), np.concatenate(ways or none)
+    order, edges = by_query(found.query, len(query))
+    found, wanted = found.take(order), (query.request.n, query.request.variety)
+    merits = merits_of(model, query, found)
+    ranges = ranges_of(model.schema)
+    best, ways = choose_each(found.values, query.context.query, edges, merits, ranges, wanted)
+    return found.take(best), ways
 
 
 def _as_draws(model: Model, query: Query, chosen: Candidates) -> Draws:

@@ -14,13 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicoflex.answers.check import Check
-from dicoflex.answers.draws import Terms
+from dicoflex.answers.draws import Terms, repeats
 from dicoflex.answers.frames import confirmed
 from dicoflex.answers.query import Query
 from dicoflex.limits.enumeration import Allowed
 from dicoflex.limits.limits import Limits
 from dicoflex.limits.plan import Plan
 from dicoflex.model import Model
+from dicoflex.runtime.randomness import row_keys
+from dicoflex.stand_in import BLOCK
 from dicoflex.table.encoding import Values
 from dicoflex.values import differ
 
@@ -166,7 +168,8 @@ def _one(judge: _Judge, left: int) -> tuple[Values, Search]:
 def _evenly(allowed: Allowed, judge: _Judge, left: int) -> Values:
     """Different rows drawn evenly."""
     count = max(EVENLY_AT_LEAST, min(EVENLY, left))
-    return np.unique(allowed.drawn(count, int(judge.query.keys[judge.i])), axis=0)
+    rows = allowed.drawn(count, int(judge.query.keys[judge.i]))
+    return rows[~repeats(row_keys(rows, 0), np.zeros(count, dtype=np.int64))]
 
 
 @dataclass(frozen=True)
@@ -221,7 +224,7 @@ class _Judge:
         """Which rows the judge gives the target, as sure as was asked for."""
         if self.check is not None:
             return confirmed(self.model, self.query, rows, np.full(len(rows), self.i), self.check)
-        said = self.model.stand_in.probabilities(rows)
+        said = self.model.stand_in.probabilities(rows, each=BLOCK)
         mine = said[:, self.query.context.target[self.i]]
         return np.asarray((mine >= self.terms.least_probability[self.i]) & (mine >= said.max(axis=1)))
 

@@ -168,11 +168,12 @@ def factor_of(k, state, h, f, room):  # type: ignore[no-untyped-def]
     n_head, n = len(hidden), (f.size[f.order[k]] + 7) // 8 * 8
     zero, one, least = np.float32(0.0), np.float32(1.0), np.float32(-60.0)
     small, half, sixth = np.float32(1.0 / 256.0), np.float32(0.5), np.float32(1.0 / 6.0)
+    inner_bias, outer_bias = f.inner_bias, f.outer_bias
     for a in range(n_head):
-        hidden[a] = f.inner_bias[k, a]
+        hidden[a] = inner_bias[k, a]
     add_rectified(h, f.inner[k], hidden, n_head, room.actives)
     for s in range(n):
-        logits[s] = f.outer_bias[k, s]
+        logits[s] = outer_bias[k, s]
     add_rectified(hidden, f.outer[k], logits, n, room.actives)
     top = logits[0]
     for s in range(1, n):
@@ -206,12 +207,12 @@ def edited(cell, k, floor, weak, f, heard, factor, heard_new, factor_new, room):
     It is -inf where it lies below `floor`, or a factor from k on below `weak`. `heard_new` and `factor_new` are filled
     from k on, unless the work was cut short.
     """
-    d, n_hidden = len(f.order), len(f.start)
+    d, n_hidden, start, told = len(f.order), len(f.start), f.start, f.told
     total = 0.0
     for i in range(k):
         total += factor[i]
     for i in range(n_hidden):
-        heard_new[k, i] = f.start[i] if k == 0 else heard[k, i]
+        heard_new[k, i] = start[i] if k == 0 else heard[k, i]
     for i in range(k, d):
         j = f.order[i]
         state = cell[j]
@@ -223,7 +224,7 @@ def edited(cell, k, floor, weak, f, heard, factor, heard_new, factor_new, room):
         if i + 1 < d:
             at = f.first[j] + state
             for m in range(n_hidden):
-                heard_new[i + 1, m] = heard_new[i, m] + f.told[at, m]
+                heard_new[i + 1, m] = heard_new[i, m] + told[at, m]
     return total
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dicoflex.constraints.rules.tree import Expression
 from dicoflex.limits.programs import STACK, Programs, Writer, run
-from dicoflex.runtime.compiled import compiled
+from dicoflex.runtime.compiled import compiled, lean
 from dicoflex.table.encoding import Values
 from dicoflex.table.feature import Feature, dtype_of
 from dicoflex.table.schema import Schema
@@ -91,7 +91,7 @@ def _settle(values, query, consequences, settled):  # type: ignore[no-untyped-de
         settled[i] = follow_on(values[i], query[i], consequences, stack)
 
 
-@compiled(error_model="numpy")
+@lean(error_model="numpy")
 def follow_on(row, query, consequences, stack):  # type: ignore[no-untyped-def]
     """Let features of one row follow, in place; whether each has a value that it can have."""
     settled = True
@@ -105,7 +105,7 @@ def follow_on(row, query, consequences, stack):  # type: ignore[no-untyped-def]
     return settled
 
 
-@compiled(error_model="numpy")
+@lean(error_model="numpy")
 def _held(value, stored):  # type: ignore[no-untyped-def]
     """A number as a column of its type holds it."""
     if stored == WHOLE:

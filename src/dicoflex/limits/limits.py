@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from dicoflex.constraints import Constraints
 from dicoflex.limits import SLACK
+from dicoflex.limits.breaking import mark_broken
 from dicoflex.limits.clauses import Clauses
 from dicoflex.limits.consequences import Consequences
 from dicoflex.limits.once import Arrays, Once
@@ -156,13 +157,18 @@ class Limits(Columns):
 
     def broken(self, values: Values, query: Values, which: Ints) -> Bools:
         """Which rows break a limit: `which` says to which entry a row belongs, `query` is its query's values."""
-        changed = self.encoding.differs(values, query)
-        wrong = np.where(changed, ~self._inside(values, which), ~self.may_keep[which])
-        bad: Bools = np.asarray(wrong.any(axis=1))
-        bad |= (changed & ~self.uncounted).sum(axis=1) > self.most_changes
+        bad = np.zeros(len(values), dtype=bool)
+        mark_broken(
+            np.ascontiguousarray(values), np.ascontiguousarray(query), which, self.low, self.high, self.states,
+            self.may_keep, self.offset, self.plan.is_level, self.uncounted, self.most_changes, bad,
+        )  # fmt: skip
+        for j in self.plan.picked:
+            there = ~np.isnan(values[:, j]) & (values[:, j] != query[:, j])
+            bad |= there & ~self._on_points(j, values[:, j])
         if np.isfinite(self.most_cost):
             bad |= self.cost(values, query) > self.most_cost + SLACK
-        bad |= ~hold(self.rules, values, query).all(axis=1)
+        if len(self.rules.at) > 1:
+            bad |= ~hold(self.rules, values, query).all(axis=1)
         return bad | self.consequences.broken(values, query)
 
     def cost(self, values: Values, query: Values) -> Floats:
@@ -171,21 +177,6 @@ class Limits(Columns):
         apart = np.abs(np.nan_to_num(values - query, nan=1.0))
         total: Floats = (changed * (self.fixed + self.unit * apart)).sum(axis=1)
         return total
-
-    def _inside(self, values: Values, which: Ints) -> Bools:
-        """Where a value, taken as a changed one, is allowed (n, d)."""
-        numbers, levels, absent = self.plan.sorts
-        entry = which[:, None]
-        fine = np.empty(values.shape, dtype=bool)
-        fine[:, levels] = self.states[entry, self.offset[levels] + values[:, levels].astype(np.int64)]
-        columns = values[:, numbers]
-        fine[:, numbers] = (columns >= self.low[entry, numbers]) & (columns <= self.high[entry, numbers])
-        for j in self.plan.picked:
-            fine[:, j] &= self._on_points(j, values[:, j])
-        if len(absent):
-            missing = np.isnan(values[:, absent])
-            fine[:, absent] = np.where(missing, self.states[entry, self.offset[absent]], fine[:, absent])
-        return fine
 
     def _on_points(self, j: int, column: Floats) -> Bools:
         points = self.points[j]

@@ -133,14 +133,6 @@ class Plan:
         return levels, np.array([j for j, f in others if f.is_number and f.missing], dtype=np.int64)
 
     @cached_property
-    def sorts(self) -> tuple[Ints, Ints, Ints]:
-        """Which features are numbers, which are picked from levels, and which are numbers that may be missing."""
-        features = self.encoding.schema.features
-        numbers = [j for j, f in enumerate(features) if f.is_number]
-        absent = [j for j in numbers if features[j].missing]
-        return np.array(numbers, dtype=np.int64), np.flatnonzero(self.is_level), np.array(absent, dtype=np.int64)
-
-    @cached_property
     def is_level(self) -> Bools:
         """Which features are picked from levels."""
         return np.array([not feature.is_number for feature in self.encoding.schema.features])

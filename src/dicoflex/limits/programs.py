@@ -34,7 +34,7 @@ from dicoflex.constraints.rules.tree import (
     Was,
 )
 from dicoflex.limits.codes import codes
-from dicoflex.runtime.compiled import compiled
+from dicoflex.runtime.compiled import compiled, lean
 from dicoflex.table.encoding import Values
 from dicoflex.table.feature import Feature, Kind
 from dicoflex.table.schema import Schema
@@ -265,7 +265,7 @@ def _hold(values, query, programs, out):  # type: ignore[no-untyped-def]
             out[i, k] = run(k, values[i], query[i], programs, stack) != 0.0
 
 
-@compiled(error_model="numpy")
+@lean(error_model="numpy")
 def run(k, row, query, programs, stack):  # type: ignore[no-untyped-def]
     """What program k works out for a row; `stack` is room to work in."""
     top = -1
@@ -301,7 +301,7 @@ def run(k, row, query, programs, stack):  # type: ignore[no-untyped-def]
     return stack[0]
 
 
-@compiled(error_model="numpy")
+@lean(error_model="numpy")
 def _joined(op, a, b):  # type: ignore[no-untyped-def]
     """Two values made one."""
     if op in (AND, OR):

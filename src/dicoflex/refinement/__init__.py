@@ -9,26 +9,23 @@ from __future__ import annotations
 __all__ = ["Asked", "Refined", "Wanted", "refine"]
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dicoflex.limits.limits import Limits
 from dicoflex.refinement.bounds import Bounds
+from dicoflex.refinement.foremost import mark_foremost
 from dicoflex.refinement.judges import Judges
 from dicoflex.refinement.moves import approach_rows, undo_rows
 from dicoflex.runtime.columns import Columns
-from dicoflex.runtime.randomness import row_keys
 from dicoflex.runtime.threads import in_threads
 from dicoflex.table.encoding import Encoding, Values
-from dicoflex.values import differ
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 SLICE, THREADED = 16, 256
-MOST_APART = 10.0
 
 
 @dataclass(frozen=True)
@@ -46,7 +43,10 @@ class Wanted(Columns):
 
     def matrix(self) -> Floats:
         """The five as columns."""
-        return np.column_stack([self.target, self.probability, self.log_density, self.weakest, self.lower])
+        columns = np.empty((len(self.target), 5))
+        for k, column in enumerate((self.target, self.probability, self.log_density, self.weakest, self.lower)):
+            columns[:, k] = column
+        return columns
 
 
 @dataclass(frozen=True)
@@ -95,8 +95,9 @@ def _pass(judges: Judges, draws: Values, which: Ints, asked: Asked, bounds: Boun
         undo_rows(low, high, rows, asked.query, which, wanted, judges, bounds, asked.turned, stands, scores)
 
     in_threads(undo, len(rows), least=THREADED, most=SLICE)
-    source = np.flatnonzero(stands)
-    source = source[_foremost(rows[source], which[source], asked.query, judges.scale, most)]
+    kept = np.zeros(len(rows), dtype=bool)
+    mark_foremost(rows, which, asked.query, judges.scale, stands, len(rows) if most is None else most, kept)
+    source = kept.nonzero()[0]
     rows, scores, entry = rows[source], scores[source], which[source]
 
     def approach(low: int, high: int) -> None:
@@ -104,36 +105,3 @@ def _pass(judges: Judges, draws: Values, which: Ints, asked: Asked, bounds: Boun
 
     in_threads(approach, len(rows), least=THREADED, most=SLICE)
     return Refined(rows, source, scores[:, 0], scores[:, 1], scores[:, 2], scores[:, 3] > 0)
-
-
-def _foremost(rows: Values, which: Ints, query: Values, scale: Floats, most: int | None) -> Ints:
-    """The positions of at most `most` rows per query: the nearest of each way, then each way's next, no row twice."""
-    if len(rows) == 0:
-        return np.zeros(0, dtype=np.int64)
-    own = query[which]
-    changed = differ(rows, own)
-    # What appears or vanishes is a unit away.
-    apart = np.abs(rows - own)
-    moved = np.minimum(np.where(np.isnan(apart), 1.0, apart) / scale, MOST_APART)
-    distance = np.where(changed, moved, 0.0).sum(axis=1)
-    way = row_keys(changed.astype(np.float64), 0)
-    key = row_keys(rows, 0)
-    kept = np.lexsort((key, distance, way, which))
-    kept = kept[_rank_within(key[kept], which[kept]) == 0]
-    rank = _rank_within(way[kept], which[kept])
-    order = np.lexsort((distance[kept], rank, which[kept]))
-    kept = kept[order]
-    if most is not None:
-        kept = kept[_rank_within(which[kept]) < most]
-    return np.sort(kept)
-
-
-def _rank_within(*columns: NDArray[Any]) -> Ints:
-    """Of rows that stand together where their columns are equal, each one's place among its like."""
-    n = len(columns[0])
-    new = np.zeros(n, dtype=bool)
-    new[:1] = True
-    for column in columns:
-        new[1:] |= column[1:] != column[:-1]
-    first = np.maximum.accumulate(np.where(new, np.arange(n), 0))
-    return np.arange(n) - first

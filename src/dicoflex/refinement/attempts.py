@@ -30,8 +30,8 @@ def attempt(row, query, at, wanted, judges, bounds, desk, sure):  # type: ignore
     Without floors the densities are not worked out, and those on the desk hold no longer. sure: the trial's probability
     where that is known already, else NaN.
     """
-    d = len(row)
-    if not allowed(desk.trial, query, at, judges.rows.number, bounds, desk.stack):
+    d, trial = len(row), desk.trial
+    if not allowed(trial, query, at, judges.rows.number, bounds, desk.stack):
         return False
     lowest = d
     for j in range(d):
@@ -57,10 +57,11 @@ def attempt(row, query, at, wanted, judges, bounds, desk, sure):  # type: ignore
         for k in range(lowest):
             if desk.factor[k] < wanted[3]:
                 return False
+        heard, heard_trial = desk.heard, desk.heard_trial
         for k in range(lowest, d):
             desk.factor[k] = desk.factor_trial[k]
-            for i in range(desk.heard.shape[1]):
-                desk.heard[k, i] = desk.heard_trial[k, i]
+            for i in range(heard.shape[1]):
+                heard[k, i] = heard_trial[k, i]
     elif floored and (density < wanted[2] or desk.now[2] < wanted[3]):
         return False
     for j in range(d):

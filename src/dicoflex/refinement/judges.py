@@ -211,22 +211,24 @@ def _level(j, value, net):  # type: ignore[no-untyped-def]
 @lean(fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
 def _hear_all(row, net, first):  # type: ignore[no-untyped-def]
     """The first layer of a row, before it is rectified."""
+    w0, b0 = net.w0, net.b0
     for k in range(len(first)):
-        first[k] = net.b0[k]
+        first[k] = b0[k]
     for j in range(len(row)):
         if net.number_at[j] >= 0:
             x, at = _standard(j, row[j], net), net.number_at[j]
             for k in range(len(first)):
-                first[k] += x * net.w0[at, k]
+                first[k] += x * w0[at, k]
         if net.level_at[j] >= 0:
             at = _level(j, row[j], net)
             for k in range(len(first)):
-                first[k] += net.w0[at, k]
+                first[k] += w0[at, k]
 
 
 @lean(fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
 def _hear_changes(row, query, net, base, first):  # type: ignore[no-untyped-def]
     """The first layer of a row from that of its query, whatever way the row was come by."""
+    w0 = net.w0
     for k in range(len(first)):
         first[k] = base[k]
     for j in range(len(row)):
@@ -235,19 +237,19 @@ def _hear_changes(row, query, net, base, first):  # type: ignore[no-untyped-def]
         if net.number_at[j] >= 0:
             x, at = _standard(j, row[j], net) - _standard(j, query[j], net), net.number_at[j]
             for k in range(len(first)):
-                first[k] += x * net.w0[at, k]
+                first[k] += x * w0[at, k]
         if net.level_at[j] >= 0:
             at, own = _level(j, row[j], net), _level(j, query[j], net)
             for k in range(len(first)):
-                first[k] += net.w0[at, k] - net.w0[own, k]
+                first[k] += w0[at, k] - w0[own, k]
 
 
 @lean(fastmath={"reassoc", "contract", "nsz", "arcp"}, error_model="numpy")
 def _net_sure(row, query, target, net, desk):  # type: ignore[no-untyped-def]
-    first, second, zero = desk.first, desk.second, np.float32(0.0)
+    first, second, b1, zero = desk.first, desk.second, net.b1, np.float32(0.0)
     _hear_changes(row, query, net, desk.base, first)
     for k in range(len(second)):
-        second[k] = net.b1[k]
+        second[k] = b1[k]
     add_rectified(first, net.w1, second, len(second), desk.actives)
     for k in range(len(second)):
         second[k] = max(second[k], zero)
@@ -261,9 +263,9 @@ def _net_sure(row, query, target, net, desk):  # type: ignore[no-untyped-def]
 @lean(fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
 def _score(k, second, net):  # type: ignore[no-untyped-def]
     """What the last layer gives a class."""
-    score = net.b2[k]
+    score, w2 = net.b2[k], net.w2
     for i in range(len(second)):
-        score += second[i] * net.w2[k, i]
+        score += second[i] * w2[k, i]
     return np.float64(score)
 
 
@@ -328,12 +330,13 @@ def weigh(floor, weak, judges, desk):  # type: ignore[no-untyped-def]
     for j in range(len(desk.cell)):
         if desk.cell[j] != desk.cell_query[j]:
             first = min(first, judges.factors.rank[j])
+    heard, heard_query = desk.heard, desk.heard_query
     for k in range(first):
         desk.factor[k] = desk.factor_query[k]
         if desk.factor[k] < weak:
             return False
-        for i in range(desk.heard.shape[1]):
-            desk.heard[k, i] = desk.heard_query[k, i]
+        for i in range(heard.shape[1]):
+            heard[k, i] = heard_query[k, i]
     desk.now[1] = 0.0
     if first < len(desk.cell):
         desk.now[1] = edited(

@@ -23,6 +23,7 @@ from dicoflex.refinement.attempts import attempt, copy, edit, follow_all
 from dicoflex.refinement.bounds import allowed, differ, place_of
 from dicoflex.refinement.judges import lay_out, locate, new_desk, settle, sure_of, weigh
 from dicoflex.runtime.compiled import compiled, lean
+from dicoflex.runtime.held import held
 
 HALVINGS = 8
 ROUNDS = 4
@@ -361,6 +362,20 @@ def _approach_rows(low, high, rows, queries, which, wanted, judges, bounds, scor
         _tell(want, judges, desk, scores[i])
 
 
+@lean()
+def _undo_held(  # type: ignore[no-untyped-def]
+    low, high, rows, queries, which, wanted, judges, bounds, turned, stands, scores, desk
+):
+    _undo_rows(
+        low, high, rows, queries, which, wanted, held(judges), held(bounds), turned, stands, scores, held(desk)
+    )  # fmt: skip
+
+
+@lean()
+def _approach_held(low, high, rows, queries, which, wanted, judges, bounds, scores, desk):  # type: ignore[no-untyped-def]
+    _approach_rows(low, high, rows, queries, which, wanted, held(judges), held(bounds), scores, held(desk))
+
+
 @compiled(nogil=True)
 def undo_rows(low, high, rows, queries, which, wanted, judges, bounds, turned, stands, scores):  # type: ignore[no-untyped-def]
     """Rows low to high made to stand where that is possible, and what they don't need undone, in place.
@@ -370,11 +385,11 @@ def undo_rows(low, high, rows, queries, which, wanted, judges, bounds, turned, s
     and whether they have room (rows, 4).
     """
     desk = new_desk(rows.shape[1], judges)
-    _undo_rows(low, high, rows, queries, which, wanted, judges, bounds, turned, stands, scores, desk)
+    _undo_held(low, high, rows, queries, which, wanted, judges, bounds, turned, stands, scores, desk)
 
 
 @compiled(nogil=True)
 def approach_rows(low, high, rows, queries, which, wanted, judges, bounds, scores):  # type: ignore[no-untyped-def]
     """Rows low to high, which stand, brought as near to their queries as they stand, in place; scores as before."""
     desk = new_desk(rows.shape[1], judges)
-    _approach_rows(low, high, rows, queries, which, wanted, judges, bounds, scores, desk)
+    _approach_held(low, high, rows, queries, which, wanted, judges, bounds, scores, desk)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Columns"]
+__all__ = ["Columns", "is_all"]
 
 from dataclasses import fields
 from functools import cache
@@ -37,7 +37,7 @@ class Columns:
 
     def take(self, index: Any) -> Self:
         """The rows at `index`; the record itself where that is all of them."""
-        if _is_all(index, len(self)):
+        if is_all(index, len(self)):
             return self
         return self._with({name: getattr(self, name)[index] for name in self._by_row()})
 
@@ -60,7 +60,7 @@ class Columns:
         return parts[0]._with({n: np.concatenate([getattr(part, n) for part in parts]) for n in cls._by_row()})
 
 
-def _is_all(index: Any, n: int) -> bool:
+def is_all(index: Any, n: int) -> bool:
     """Whether an index is seen at once to be that of all rows in their order; single rows are asked for most often."""
     if isinstance(index, slice):
         return index.start in (0, None) and index.step is None and (index.stop is None or index.stop >= n)

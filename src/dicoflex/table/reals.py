@@ -61,6 +61,11 @@ class Reals:
         return np.nan_to_num((values[:, at] - self.mean[at]) / self.scale[at], nan=0.0)
 
     @cached_property
+    def spread(self) -> Values:
+        """The scale of each number, without end for what is picked from levels."""
+        return np.where([feature.is_number for feature in self.schema.features], self.scale, np.inf)
+
+    @cached_property
     def blocks(self) -> list[slice]:
         """Where each feature stands among the reals."""
         edges, start = [], 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["Asked", "MixedConfig", "Weights", "shapes"]
 
+from functools import lru_cache
 from itertools import pairwise
 from typing import Annotated, Any, NamedTuple
 
@@ -57,14 +58,33 @@ def _n_settings(n_features: int, n_classes: int, config: MixedConfig) -> int:
 
 def _settings_of(config: MixedConfig, codes: NDArray[np.float32], context: Context) -> NDArray[np.float32]:
     """Everything but the query as one row of weights: frozen, target, and where p and c lie among their knots."""
-    target = codes[context.target]
-    p = _knots(np.log(context.p), np.log(config.exponents))
-    confidence = _knots(context.confidence, config.confidences)
-    return np.concatenate([context.frozen, target, p, confidence], axis=1).astype(np.float32)
+    settings = np.empty((len(context), _n_settings(context.frozen.shape[1], codes.shape[1], config)), dtype=np.float32)
+    parts = (
+        context.frozen, codes[context.target], _weights_of(context.p, config.exponents, logs=True),
+        _weights_of(context.confidence, config.confidences, logs=False),
+    )  # fmt: skip
+    at = 0
+    for part in parts:
+        settings[:, at : at + part.shape[1]] = part
+        at += part.shape[1]
+    return settings
+
+
+def _weights_of(values: Floats, knots: tuple[float, ...], *, logs: bool) -> Floats:
+    """Each value as weights of the knots (n, knots); most often all values are one, that was asked for before."""
+    if len(values) and (values == values[0]).all():
+        return np.broadcast_to(_one_value(float(values[0]), knots, logs), (len(values), len(knots)))
+    return _knots(np.log(values), np.log(knots)) if logs else _knots(values, knots)
+
+
+@lru_cache(maxsize=256)
+def _one_value(value: float, knots: tuple[float, ...], logs: bool) -> Floats:
+    values = np.array([value])
+    return _knots(np.log(values), np.log(knots)) if logs else _knots(values, knots)
 
 
 def _knots(values: Floats, knots: Any) -> Floats:
-    """Each value as weights of the knots (n, knots): linear interpolation between its two neighbours."""
+    """Linear interpolation between a value's two neighbours among the knots."""
     grid = np.asarray(knots, dtype=float)
     at = np.interp(values, grid, np.arange(len(grid)))
     return np.maximum(0.0, 1.0 - np.abs(at[:, None] - np.arange(len(grid))))
