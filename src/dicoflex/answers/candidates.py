@@ -29,14 +29,16 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 DRAWS, LATE_DRAWS = 64, 192
 LEAST_KEPT = 24
-DRAWN_AGAIN = 2
+DRAWN_AGAIN = 4
 ROUNDS = 10
-IN_VAIN = 4
+IN_VAIN = 6
 """After so many rounds in which a query got no other candidate it gets no more."""
 SAME_P = 2
-TURNED = (2, 4, 6, 8)
+TURNED = (2, 5)
+LEFT_ALONE = ((0,), (0, 1), (1,), (0, 2), (0, 1, 2), (1, 2), (0, 1, 2, 3), (2,))
+"""Round by round, which of the features that candidates change most often are left alone, to find other ways."""
 LOOKED_FOR = 2
-ENOUGH_WAYS = 0.8
+ENOUGH_WAYS = 0.9
 WEAK = 0.0
 TOP = 0.995
 FAR = 6.0
@@ -44,7 +46,7 @@ SMALL_MOVES = 0.15
 TIMID = 0.2
 HANDICAP = 0.5
 LOWER = 0.5
-CRAMPED = 0.2
+CRAMPED = 0.9
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,7 @@ def candidates(model: Model, query: Query, which: Ints, terms: Terms, again: int
             break
         frozen = query.context.frozen.copy()
         if round_number + 1 not in TURNED:
-            frozen |= _commonest(query, found, which, round_number // 2)
+            frozen |= _commonest(query, found, which, LEFT_ALONE[round_number % len(LEFT_ALONE)])
     return found
 
 
@@ -228,8 +230,8 @@ def _short(query: Query, found: Candidates, which: Ints, *, first: bool) -> Ints
     return which[short[which]]
 
 
-def _commonest(query: Query, found: Candidates, which: Ints, turn: int) -> NDArray[np.bool_]:
-    """What most candidates of a query change so far, to be left alone in the next round: that is another way."""
+def _commonest(query: Query, found: Candidates, which: Ints, places: tuple[int, ...]) -> NDArray[np.bool_]:
+    """What candidates of a query change most often so far, those at `places`: left alone, another way is found."""
     frozen = np.zeros(query.context.query.shape, dtype=bool)
     for i in which:
         mine = found.values[found.query == i]
@@ -238,6 +240,6 @@ def _commonest(query: Query, found: Candidates, which: Ints, turn: int) -> NDArr
         share = differ(mine, query.context.query[i]).mean(axis=0)
         share[query.context.frozen[i]] = -1.0
         free = int((~query.context.frozen[i]).sum())
-        most = np.argsort(-share, kind="stable")[: min(turn % 2 + 1, free - 1)]
+        most = np.argsort(-share, kind="stable")[[place for place in places if place < free - 1]]
         frozen[i, most[share[most] > 0]] = True
     return frozen
