@@ -160,6 +160,7 @@ def measured_figures(results: Path) -> str:
         for part in ("latency", "sampling")
     )
     rows: dict[str, list[str]] = {
+        **_answers(results / "answers.json", tables.MAIN),
         "raw validity of draws, worst seed": [_shown(min(r["validity"] for r in some), ".3f") for some in mixed],
         "the same without the stand-in's filter": [
             _shown(min(r["validity_unfiltered"] for r in some), ".3f") for some in mixed
@@ -178,6 +179,31 @@ def measured_figures(results: Path) -> str:
     titles = [tables.TABLES[name].title for name in tables.MAIN]
     lines = ["| | " + " | ".join(titles) + " |", "|---" * (len(titles) + 1) + "|"]
     return "\n".join([*lines, *(f"| {title} | " + " | ".join(cells) + " |" for title, cells in rows.items())])
+
+
+# What a person sees of answers, by the name of its measure, and beside whose.
+SEEN = {
+    "reducible": "answers with a needless change",
+    "rare": "answers rarer than 95 % of real rows",
+    "unseen": "answers with values that no row has together",
+    "changed": "features changed per answer",
+}
+BESIDE = {"explain (p=2.0)": "dicoflex", "dice-random": "DiCE random", "cchvae": "C-CHVAE"}
+
+
+def _answers(path: Path, names: Sequence[str]) -> dict[str, list[str]]:
+    """What the page of answers says of ours and two others', means over seeds."""
+    found = {(name, method): _figures(path, table=name, method=method) for name in names for method in BESIDE}
+
+    def mean(name: str, method: str, measure: str) -> str:
+        values = [each[measure] for each in found[name, method] if each.get(measure) is not None]
+        return _shown(sum(values) / len(values) if values else None, ".1f" if measure == "changed" else ".2f")
+
+    titles = {measure: f"{title}: {', '.join(BESIDE.values())}" for measure, title in SEEN.items()}
+    return {
+        titles[measure]: [" / ".join(mean(name, method, measure) for method in BESIDE) for name in names]
+        for measure in SEEN
+    }
 
 
 def _figures(path: Path, **wanted: str) -> list[dict[str, Any]]:
