@@ -240,10 +240,17 @@ def test_a_rate_that_does_not_hold_is_bold() -> None:
 LINEAR = Dependency(kind="linear", follows=1, of=(0,), weights=(1.0,), constant=4.0)
 PRODUCT = Dependency(kind="product", follows=2, of=(0, 1))
 LOOKUP = Dependency(kind="lookup", follows=1, of=(0,), keys=(0.0, 1.0), values=(1.0, 2.0))
+RATE = Dependency(kind="rate", follows=2, of=(0, 1), keys=(8.0, 9.0), values=(8.0, 9.0), levels=(0, 0))
 
 
 @pytest.mark.parametrize(
-    ("one", "rows"), [(LINEAR, [[1, 5], [1, 5.5]]), (PRODUCT, [[2, 3, 6], [2, 3, 7]]), (LOOKUP, [[7, 8], [7, 9]])]
+    ("one", "rows"),
+    [
+        (LINEAR, [[1, 5], [1, 5.5]]),
+        (PRODUCT, [[2, 3, 6], [2, 3, 7]]),
+        (LOOKUP, [[7, 8], [7, 9]]),
+        (RATE, [[10, 8.5, 85], [10, 8.5, 90]]),
+    ],
 )
 def test_dependencies_are_told_from_values_and_training_rows(one: Dependency, rows: list[list[float]]) -> None:
     train = np.array([[7.0, 8.0, 56.0], [6.0, 9.0, 54.0]])

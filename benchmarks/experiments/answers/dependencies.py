@@ -22,13 +22,13 @@ from dicoflex.generators import GENERATORS
 from dicoflex.table.dependency import Dependency
 
 METHODS = {f"dependencies, {name}": name for name in GENERATORS}
-# With both exponents and ten answers each, more than 100,000.
+# With three exponents and ten answers each, more than 100,000.
 FULL = Size(queries=4000, learning=None)
 # The others would take hours to learn well and to answer as much, and need not: counted is what answers may not do.
 SHORT = replace(FULL, rows=5000, queries=100, learning=60.0)
 ANSWERS = 10
-EXPONENTS = (2.0, 0.01)
-TOLERANCE = 1e-6
+EXPONENTS = (2.0, 0.25, 0.01)
+TOLERANCE, RATE_TOLERANCE = 1e-6, 2e-3
 
 
 def cells(options: Options, *, seed: int) -> list[Cell]:
@@ -78,7 +78,22 @@ def odd_rows(one: Dependency, rows: NDArray[np.float64], train: NDArray[np.float
         pair = [one.of[0], one.follows]
         seen = set(map(tuple, np.nan_to_num(train[:, pair], nan=-np.inf).tolist()))
         return np.array([tuple(row) not in seen for row in np.nan_to_num(rows[:, pair], nan=-np.inf).tolist()])
+    if one.kind == "rate":
+        return _off_rate(one, rows, train)
     sources = rows[:, list(one.of)]
     made = sources.prod(axis=1) if one.kind == "product" else sources @ np.array(one.weights) + one.constant
     off = np.abs(rows[:, one.follows] - np.round(made, one.decimals))
     return ~(off <= TOLERANCE * np.maximum(1.0, np.abs(made)))
+
+
+def _off_rate(one: Dependency, rows: NDArray[np.float64], train: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which rows have another rate than training rows of their level have at, or on both sides of, their place."""
+    odd = np.ones(len(rows), dtype=bool)
+    amount, place = one.of[:2]
+    group, known = (table[:, one.of[2]] if len(one.of) > 2 else np.zeros(len(table)) for table in (rows, train))
+    for level in np.unique(known):
+        mine, some = group == level, train[(known == level) & (train[:, amount] != 0)]
+        rates = pd.Series(some[:, one.follows] / some[:, amount]).groupby(some[:, place]).median()
+        made = rows[mine, amount] * np.interp(rows[mine, place], rates.index, rates)
+        odd[mine] = ~(np.abs(rows[mine, one.follows] - made) <= RATE_TOLERANCE * np.abs(made))
+    return odd
