@@ -121,7 +121,7 @@ def chosen_of(model: Model, query: Query, found: Candidates) -> tuple[Candidates
 
 def _as_draws(model: Model, query: Query, chosen: Candidates) -> Draws:
     """The rows with the density's word on them."""
-    log_density = model.generator.log_prob(query.told.take(chosen.query), chosen.values)
+    log_density = model.generator.log_prob(query.told, chosen.values, of=chosen.query)
     good = np.full(len(chosen), Verdict.GOOD, dtype=np.int8)
     return Draws(chosen.values, chosen.query, chosen.key, log_density, chosen.probability, good)
 
