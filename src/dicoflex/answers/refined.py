@@ -130,9 +130,10 @@ def _known(model: Model, query: Query, chosen: Candidates, ways: Ints) -> dict[s
     """How usual each answer is, which way it is, and how often answers like it were valid on held-out rows."""
     coherence, target = coherence_of(model), query.context.target[chosen.query]
     assert model.certificate is not None
-    rate = {int(c): model.certificate.valid_at_least(int(c), query.sort) for c in np.unique(target)}
+    classes = target.tolist()
+    rate = {c: model.certificate.valid_at_least(c, query.sort) for c in set(classes)}
     return {
         "rarity": coherence.density.rarity(chosen.row_density, target),
         "way": ways,
-        "valid_at_least": np.array([rate[int(c)] for c in target]),
+        "valid_at_least": np.array([rate[c] for c in classes]),
     }
