@@ -7,7 +7,7 @@ __all__ = [
     "merits_of", "wanted_of",
 ]  # fmt: skip
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -134,10 +134,10 @@ def _draws(
     again, round_number = turn
     n = query.request.n
     most = max(DRAWS if round_number < SAME_P else LATE_DRAWS, 3 * n)
-    context = replace(query.context.take(which), frozen=frozen[which])
+    context = query.context.take(which).but(frozen=frozen[which])
     if round_number >= SAME_P:
         others = sorted(model.exponents, key=lambda p: abs(np.log(p / context.p[0])))
-        context = replace(context, p=np.full(len(which), others[(round_number - SAME_P + 1) % len(others)]))
+        context = context.but(p=np.full(len(which), others[(round_number - SAME_P + 1) % len(others)]))
     keys = query.keys[which] + np.uint64(again * ROUNDS + round_number)
     return draw(
         model.generator, model.encoding, context, keys, most, terms.take(which),

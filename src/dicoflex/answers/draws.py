@@ -26,6 +26,7 @@ MOST_ROUNDS = 6
 MOST_BLOCKS = 4
 CHUNK_CELLS = 6_000_000
 LEAST_DENSITY = -1e9
+NOBODY = np.empty((0, 0))
 
 
 @dataclass(frozen=True)
@@ -63,8 +64,9 @@ class Verdict(IntEnum):
     REFUSED = 4
 
 
-DOUBTFUL = np.int8(Verdict.DOUBTFUL)
-REPEAT = np.int8(Verdict.REPEAT)
+# As compiled steps read them; and to look one up among the others takes a microsecond.
+GOOD, UNLIKELY, REPEAT, DOUBTFUL, REFUSED = (np.int8(verdict) for verdict in Verdict)
+VERDICTS = len(Verdict)
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ class Draws(Columns):
 
     def of(self, queries: Ints) -> Draws:
         """The same rows, their queries renamed: what was number i is now `queries[i]`."""
-        return self._with({**self.__dict__, "query": queries[self.query]})
+        return self if is_all(queries, 1) else self.but(query=queries[self.query])
 
     def without_repeats(self) -> Draws:
         """The rows that no earlier row of the same query equals."""
@@ -140,13 +142,15 @@ class _Chunk:
         drawn = np.full(count, first)
         for round_number in range(1, rounds):
             # A density with few likely rows would go on for ever: after half of the rounds unlikely ones will do.
-            worst = Verdict.GOOD if 2 * round_number <= MOST_ROUNDS else Verdict.UNLIKELY
-            have = np.sum([np.bincount(p.query[p.verdict <= worst], minlength=count) for p in parts], axis=0)
+            worst = GOOD if 2 * round_number <= MOST_ROUNDS else UNLIKELY
+            have = np.zeros(count, dtype=np.int64)
+            for part in parts:
+                _count(part.query, part.verdict, worst, have)
             waiting = waiting[have[waiting] < goal]
             if len(waiting) == 0:
                 break
             blocks = _more(goal - have[waiting], have[waiting], drawn[waiting], block)
-            number = np.concatenate([np.arange(times) for times in blocks])
+            number = np.concatenate([np.arange(times) for times in blocks.tolist()])
             fresh = self.round(np.repeat(waiting, blocks), block, first + number * block)
             parts.append(_mark_repeats(fresh, parts))
             drawn[waiting] += blocks * block
@@ -161,48 +165,27 @@ class _Chunk:
         rows, moved = self.encoding.finish(values, part.query, part.frozen)
         if limits is not None and limits.follows.any():
             moved &= limits.consequences.settle(rows, np.repeat(part.query, count, axis=0))
-            part, log_density = replace(part, frozen=part.frozen & ~limits.follows), None
+            part, log_density = part.but(frozen=part.frozen & ~limits.follows), None
         if log_density is None:
             scored = self.terms.scored
             log_density = _scores(self.generator, part, rows) if scored else np.full(len(rows), np.nan)
-        key, query = row_keys(rows, 0), np.repeat(waiting, count)
-        density = log_density.reshape(len(waiting), count)
-        probability, verdict = self._verdicts(rows, query, count, density)
-        verdict[~(moved & self._fine(rows, query))] = Verdict.REFUSED
-        return _mark_repeats(Draws(rows, query, key, density.reshape(-1), probability, verdict), [])
+        query, terms = np.repeat(waiting, count), self.terms
+        self._refuse(rows, query, moved)
+        key, density = row_keys(rows, 0), log_density.reshape(-1)
+        said = NOBODY if terms.stand_in is None else terms.stand_in.probabilities(rows, each=count)
+        probability, verdict = np.empty(len(rows)), np.empty(len(rows), dtype=np.int8)
+        _judge(
+            density, count, terms.unlikely, said, self.context.target, terms.least_probability, query, moved, key,
+            probability, verdict,
+        )  # fmt: skip
+        return Draws(rows, query, key, density, probability, verdict)
 
-    def _fine(self, rows: Values, query: Ints) -> NDArray[np.bool_]:
-        """Which rows break no limit and equal no row that they may not."""
-        fine = np.ones(len(rows), dtype=bool)
+    def _refuse(self, rows: Values, query: Ints, fine: NDArray[np.bool_]) -> None:
+        """Take from `fine` the rows that break a limit or equal one that they may not."""
         if self.terms.limits is not None:
             fine &= ~self.terms.limits.broken(rows, self.context.query[query], query)
         if self.terms.remembered is not None:
             fine &= ~self.terms.remembered.hold(rows)
-        return fine
-
-    def _verdicts(self, rows: Values, query: Ints, count: int, density: Floats) -> tuple[Floats, NDArray[np.int8]]:
-        """What the stand-in says of the target, and whether a row is likely and undoubted."""
-        verdict = np.full(len(rows), Verdict.GOOD, dtype=np.int8)
-        if self.terms.unlikely > 0:
-            # What follows by wish may be what the density never has.
-            density = np.maximum(density, LEAST_DENSITY)
-            likely = density >= _quantile(density, self.terms.unlikely)[:, None]
-            verdict[~likely.reshape(-1)] = Verdict.UNLIKELY
-        probability = np.full(len(rows), np.nan)
-        if self.terms.stand_in is not None:
-            answers = self.terms.stand_in.probabilities(rows, each=count)
-            _doubt(answers, self.context.target, self.terms.least_probability, query, probability, verdict)
-        return probability, verdict
-
-
-def _quantile(rows: Floats, share: float) -> Floats:
-    """The quantile of each row, interpolated as `np.quantile` does, which takes longer to look at its arguments."""
-    at = share * (rows.shape[1] - 1)
-    below, part = int(at), at - int(at)
-    ordered = np.sort(rows, axis=1)
-    low, high = ordered[:, below], ordered[:, min(below + 1, rows.shape[1] - 1)]
-    apart = high - low
-    return np.asarray(low + apart * part if part < 0.5 else high - apart * (1 - part))
 
 
 def _more(lacks: Ints, have: Ints, drawn: Ints, block: int) -> Ints:
@@ -227,65 +210,114 @@ def _scores(generator: Generator, context: Context, rows: Values) -> Floats:
 
 
 def _mark_repeats(draws: Draws, earlier: list[Draws]) -> Draws:
-    """The draws with every row marked that one before it, of the same query, equals, unless it is worse anyway."""
-    if not earlier:
-        repeat = repeats(draws.key, draws.query)
-    else:
-        key = np.concatenate([*(part.key for part in earlier), draws.key])
-        query = np.concatenate([*(part.query for part in earlier), draws.query])
-        repeat = repeats(key, query)[len(key) - len(draws.key) :]
+    """The draws with every row marked that an earlier one, of the same query, equals, unless it is worse anyway."""
+    key = np.concatenate([*(part.key for part in earlier), draws.key])
+    query = np.concatenate([*(part.query for part in earlier), draws.query])
+    repeat = repeats(key, query)[len(key) - len(draws.key) :]
     draws.verdict[repeat] = np.maximum(draws.verdict[repeat], REPEAT)
     return draws
 
 
 def repeats(key: NDArray[np.uint64], query: Ints) -> NDArray[np.bool_]:
     """Which rows equal one before them of the same query."""
-    # Rows of one query have one number taken from their keys, so equal ones stay equal; those of two differ.
     repeat = np.empty(len(key), dtype=bool)
-    _seen_before(key - query.astype(np.uint64) * GOLDEN, repeat)
+    _seen_before(key, query, repeat)
     return repeat
 
 
 @compiled()
-def _doubt(answers, target, least, query, probability, verdict):  # type: ignore[no-untyped-def]
-    """Fill in what each row's target is given, and mark the rows for which that is too little."""
-    for i in range(len(answers)):
-        mine = answers[i, target[query[i]]]
-        probability[i] = mine
-        # Where less than a half is asked for, another class could be the likelier.
-        doubtful = mine < least[query[i]]
-        for k in range(answers.shape[1]):
-            doubtful |= mine < answers[i, k]
-        if doubtful:
-            verdict[i] = DOUBTFUL
+def _judge(  # type: ignore[no-untyped-def]
+    density, each, unlikely, said, target, least, query, fine, key, probability, verdict
+):
+    """Fill in what the stand-in gives each row's target, and what is said of the row, `each` for a query.
+
+    unlikely: the share of a query's rows that are so; said: the probabilities of the classes, of no row where nobody
+    was asked. fine: which rows may be drawn at all.
+    """
+    _mark_unlikely(density, each, unlikely, verdict)
+    repeat = np.empty(len(key), dtype=np.bool_)
+    _seen_before(key, query, repeat)
+    for i in range(len(key)):
+        probability[i] = np.nan
+        if len(said) > 0:
+            mine = said[i, target[query[i]]]
+            probability[i] = mine
+            # Where less than a half is asked for, another class could be the likelier.
+            doubtful = mine < least[query[i]]
+            for k in range(said.shape[1]):
+                doubtful |= mine < said[i, k]
+            if doubtful:
+                verdict[i] = DOUBTFUL
+        if not fine[i]:
+            verdict[i] = REFUSED
+        if repeat[i]:
+            verdict[i] = max(verdict[i], REPEAT)
 
 
 @compiled()
-def _seen_before(keys, seen):  # type: ignore[no-untyped-def]
-    """Mark keys that stand further ahead already, by a table with open addressing."""
+def _mark_unlikely(density, each, share, verdict):  # type: ignore[no-untyped-def]
+    """Set apart the rows below the quantile of their query's densities, interpolated as `np.quantile` does."""
+    at = share * (each - 1)
+    below = int(at)
+    part = at - below
+    for first in range(0, len(density), each):
+        # What follows by wish may be what the density never has.
+        mine = np.maximum(density[first : first + each], LEAST_DENSITY)
+        ordered = np.sort(mine)
+        low, high = ordered[below], ordered[min(below + 1, each - 1)]
+        floor = low + (high - low) * part if part < 0.5 else high - (high - low) * (1 - part)
+        for t in range(each):
+            verdict[first + t] = GOOD if share <= 0.0 or mine[t] >= floor else UNLIKELY
+
+
+@compiled()
+def _seen_before(key, query, seen):  # type: ignore[no-untyped-def]
+    """Mark keys of a query that stand further ahead already, by a table with open addressing."""
     size = 4
-    while size < 2 * len(keys):
+    while size < 2 * len(key):
         size *= 2
     table, taken = np.empty(size, dtype=np.uint64), np.zeros(size, dtype=np.bool_)
-    for i in range(len(keys)):
-        at = np.int64((keys[i] ^ (keys[i] >> np.uint64(32))) & np.uint64(size - 1))
-        while taken[at] and table[at] != keys[i]:
+    for i in range(len(key)):
+        # Rows of one query have one number taken from their keys, so equal ones stay equal; those of two differ.
+        own = key[i] - np.uint64(query[i]) * GOLDEN
+        at = np.int64((own ^ (own >> np.uint64(32))) & np.uint64(size - 1))
+        while taken[at] and table[at] != own:
             at = (at + 1) & (size - 1)
         seen[i] = taken[at]
-        table[at], taken[at] = keys[i], True
+        table[at], taken[at] = own, True
+
+
+@compiled()
+def _count(query, verdict, worst, have):  # type: ignore[no-untyped-def]
+    """Add to `have` the rows of each query that are said no worse of."""
+    for i in range(len(query)):
+        have[query[i]] += verdict[i] <= worst
 
 
 def _settle(draws: Draws, n_queries: int, n: int, *, exact: bool) -> Draws:
     """The first `n` per query in the order of the verdicts; without `exact`, distinct and undoubted rows only."""
-    able = np.flatnonzero(draws.verdict <= (Verdict.DOUBTFUL if exact else Verdict.UNLIKELY))
-    turn = draws.query[able] * len(Verdict) + draws.verdict[able]
-    # Stable sorts of short numbers take one pass.
-    order = np.argsort(turn.astype(np.uint16 if n_queries * len(Verdict) < 2**16 else np.int64), kind="stable")
-    query = draws.query[able[order]]
-    start = np.searchsorted(query, np.arange(n_queries + 1))
-    rank = np.arange(len(order)) - start[query]
-    have = np.diff(start)
-    if not exact or (have >= n).all():
-        return draws.take(able[order[rank < n]])
-    index = [able[order[start[i] + np.arange(n) % have[i]]] for i in np.flatnonzero(have)]
-    return draws.take(np.concatenate(index) if index else np.zeros(0, dtype=np.int64))
+    worst = DOUBTFUL if exact else UNLIKELY
+    return draws.take(_first(draws.query, draws.verdict, worst, n_queries, n, exact))
+
+
+@compiled()
+def _first(query, verdict, worst, n_queries, n, exact):  # type: ignore[no-untyped-def]
+    """The places of `n` rows per query, as they come within each verdict; with `exact` again and again if they lack."""
+    start = np.zeros((n_queries + 1) * VERDICTS, dtype=np.int64)
+    for i in range(len(query)):
+        if verdict[i] <= worst:
+            start[query[i] * VERDICTS + verdict[i] + 1] += 1
+    start = np.cumsum(start)
+    order, put = np.empty(start[-1], dtype=np.int64), start.copy()
+    for i in range(len(query)):
+        if verdict[i] <= worst:
+            turn = query[i] * VERDICTS + verdict[i]
+            order[put[turn]] = i
+            put[turn] += 1
+    found, last = np.empty(n * n_queries, dtype=np.int64), 0
+    for q in range(n_queries):
+        own = order[start[q * VERDICTS] : start[(q + 1) * VERDICTS]]
+        for t in range(n if exact and len(own) > 0 else min(n, len(own))):
+            found[last] = own[t % len(own)]
+            last += 1
+    return found[:last]

@@ -84,12 +84,13 @@ class _Answers:
             {"status": "complete", "target": labels[i], "counterfactuals": []} for i in self.query.context.target
         ]
         names = self.model.plain_rows.names
-        scores = _scores(self.told)
+        whole = range(len(names))
+        scores, moves = _scores(self.told), [[j for j in whole if row[j]] for row in self.changed.tolist()]
         for i, place in enumerate(self.places):
-            new, old, moved = self.cells[i], self.own[place], self.changed[i].nonzero()[0].tolist()
+            new, old = self.cells[i], self.own[place]
             one: PlainAnswer = {
                 "values": dict(zip(names, new, strict=True)),
-                "changes": [{"feature": names[j], "before": old[j], "after": new[j]} for j in moved],
+                "changes": [{"feature": names[j], "before": old[j], "after": new[j]} for j in moves[i]],
                 "scores": scores[i],
             }
             if verified is not None:
@@ -155,6 +156,6 @@ def _scores(told: dict[str, NDArray[Any]]) -> list[dict[str, Any]]:
 def _plain(column: NDArray[Any]) -> list[Any]:
     """A column as plain values, None for numbers that are none or have no end."""
     cells: list[Any] = column.tolist()
-    if column.dtype.kind != "f" or np.isfinite(column).all():
+    if column.dtype.kind != "f":
         return cells
     return [cell if math.isfinite(cell) else None for cell in cells]

@@ -6,6 +6,7 @@ __all__ = ["TRIED", "broken_shares"]
 
 from collections.abc import Sequence
 from dataclasses import replace
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from dicoflex.answers.query import Query
 from dicoflex.constraints import Constraints
 from dicoflex.constraints.kinds import KINDS, OneConstraint
 from dicoflex.limits.limits import Limits
+from dicoflex.limits.plan import Plan
 from dicoflex.model import Model
 from dicoflex.table.encoding import Encoding, Values
 from dicoflex.table.schema import Schema
@@ -24,6 +26,9 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 TRIED = 64
 """How many unbound draws of a query the constraints are tried on."""
+MOST_KEPT = 64
+Kept = dict[tuple[int, str], tuple[Constraints, OneConstraint, Plan]]
+_kept: WeakKeyDictionary[Model, Kept] = WeakKeyDictionary()
 
 
 def broken_shares(
@@ -51,23 +56,33 @@ def broken_shares(
             broken = differ(drawn[:, j], own[entry, j])
         elif one.feature is not None:
             j = model.schema.position(one.feature)
-            broken = _broken_alone(model, query, one, drawn[:, [j]], own[:, [j]], entry)
+            plan, mine = _plan_of(model, query.request.constraints, one), own[:, [j]]
+            broken = Limits.of(plan, mine, np.zeros(mine.shape, dtype=bool)).broken(drawn[:, [j]], mine[entry], entry)
         else:
-            limits = Limits.build(query.request.constraints.only(one), model.encoding, own, frozen)
+            limits = Limits.of(_plan_of(model, query.request.constraints, one), own, frozen)
             broken = limits.broken(drawn, own[entry], entry)
         shares.append(broken.reshape(len(which), TRIED).mean(axis=1))
     return shares
 
 
-def _broken_alone(
-    model: Model, query: Query, one: OneConstraint, drawn: Values, own: Values, entry: Ints
-) -> Bools:  # fmt: skip
-    """Which draws of one feature break a constraint on it: with no other feature to look at, this is quick."""
-    alone = KINDS[one.kind].whole([one])
-    given = Constraints(**{one.kind: alone, "strict": query.request.constraints.strict})
-    encoding = Encoding.unit(Schema.model_construct(features=(model.schema[one.feature],)))
-    limits = Limits.build(given, encoding, own, np.zeros(own.shape, dtype=bool))
-    return limits.broken(drawn, own[entry], entry)
+def _plan_of(model: Model, bound: Constraints, one: OneConstraint) -> Plan:
+    """What one constraint of a set means by itself; the last ones are kept, as the same sets are asked for again."""
+    kept = _kept.setdefault(model, {})
+    key = id(bound), one.entry + one.text
+    found = kept.get(key)
+    if found is None or found[0] is not bound or found[1] != one:
+        found = kept[key] = bound, one, _planned(model, bound, one)
+        for oldest in list(kept)[:-MOST_KEPT]:
+            kept.pop(oldest, None)
+    return found[2]
+
+
+def _planned(model: Model, bound: Constraints, one: OneConstraint) -> Plan:
+    """The plan of one constraint; of its feature alone where it has one: with no other to look at, this is quick."""
+    if one.feature is None:
+        return Plan.of(bound.only(one), model.encoding)
+    given = Constraints(**{one.kind: KINDS[one.kind].whole([one]), "strict": bound.strict})
+    return Plan.of(given, Encoding.unit(Schema.model_construct(features=(model.schema[one.feature],))))
 
 
 def _unbound(model: Model, query: Query, which: Ints, held: Bools) -> Values:

@@ -121,7 +121,7 @@ def chosen_of(model: Model, query: Query, found: Candidates) -> tuple[Candidates
 
 def _as_draws(model: Model, query: Query, chosen: Candidates) -> Draws:
     """The rows with the density's word on them."""
-    log_density = model.generator.log_prob(query.told.take(chosen.query), chosen.values)
+    log_density = model.generator.log_prob(query.told, chosen.values, of=chosen.query)
     good = np.full(len(chosen), Verdict.GOOD, dtype=np.int8)
     return Draws(chosen.values, chosen.query, chosen.key, log_density, chosen.probability, good)
 
@@ -130,9 +130,10 @@ def _known(model: Model, query: Query, chosen: Candidates, ways: Ints) -> dict[s
     """How usual each answer is, which way it is, and how often answers like it were valid on held-out rows."""
     coherence, target = coherence_of(model), query.context.target[chosen.query]
     assert model.certificate is not None
-    rate = {int(c): model.certificate.valid_at_least(int(c), query.sort) for c in np.unique(target)}
+    classes = target.tolist()
+    rate = {c: model.certificate.valid_at_least(c, query.sort) for c in set(classes)}
     return {
         "rarity": coherence.density.rarity(chosen.row_density, target),
         "way": ways,
-        "valid_at_least": np.array([rate[int(c)] for c in target]),
+        "valid_at_least": np.array([rate[c] for c in classes]),
     }

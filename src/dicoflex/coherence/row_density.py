@@ -26,6 +26,7 @@ __all__ = [
 ]
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,6 +46,7 @@ QUANTILES = np.linspace(0.0, 1.0, 101)
 WEIGHTS = ("told", "start", "inner", "inner_bias", "outer", "outer_bias")
 BLOCK = 8
 THREADED = 64
+MOST_FLOORS = 64
 
 
 class Factors(NamedTuple):
@@ -80,7 +82,17 @@ class RowDensity:
 
     def floors(self, share: float) -> tuple[Floats, Floats]:
         """Per class, the log density and the weakest factor that `share` of the real rows lie below."""
-        return _at(self.held, share), _at(self.weakest, share)
+        found = self._floors.get(share)
+        if found is None:
+            if len(self._floors) >= MOST_FLOORS:
+                self._floors.clear()
+            found = self._floors[share] = _at(self.held, share), _at(self.weakest, share)
+        return found
+
+    @cached_property
+    def _floors(self) -> dict[float, tuple[Floats, Floats]]:
+        """Those that were asked for: most calls ask for the same."""
+        return {}
 
     def rarity(self, log_density: Floats, labels: Ints) -> Floats:
         """The share of held-out real rows of each row's class that are less likely than it."""
@@ -137,6 +149,8 @@ def _share_below(scores: Floats, table: Floats, labels: Ints) -> Floats:
     out = np.empty(len(scores))
     for c, row in enumerate(table):
         mine = labels == c
+        if mine.all():
+            return np.interp(scores, row, QUANTILES)
         out[mine] = np.interp(scores[mine], row, QUANTILES)
     return out
 

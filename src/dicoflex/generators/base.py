@@ -113,8 +113,10 @@ class Generator(Protocol):
     def loss(self, context: Context, answers: Values, generator: torch.Generator) -> torch.Tensor:
         """The mean negative log likelihood of `answers` (n, d), with a gradient; may add dequantisation noise."""
 
-    def log_prob(self, context: Context, answers: Values) -> NDArray[np.float64]:
-        """The log density of `answers` (n, d), one per entry of `context`."""
+    def log_prob(
+        self, context: Context, answers: Values, of: NDArray[np.int64] | None = None
+    ) -> NDArray[np.float64]:  # fmt: skip
+        """The log density of `answers` (n, d), one per entry of `context`, or each of the entry that `of` names."""
 
     def sample(
         self,

@@ -180,10 +180,12 @@ class _Flow(ABC):
         x = dequantise(self.encoding, answers, noise, number_noise, generator=generator).to(device)
         return loss(self.flow, x, x.new_tensor(self._conditions(context)))
 
-    def log_prob(self, context: Context, answers: Values) -> NDArray[np.float64]:
+    def log_prob(
+        self, context: Context, answers: Values, of: NDArray[np.int64] | None = None
+    ) -> NDArray[np.float64]:  # fmt: skip
         """The log density at the answers' reals without noise, per unit of standardised numbers and one-hot columns."""
         program = self._program()
-        density = np.empty(len(context))
+        context, density = context if of is None else context.take(of), np.empty(len(answers))
         for at, _ in blocks(len(context), 1):
             z = self.encoding.to_reals(answers[at]).astype(np.float64)
             hidden = condition(program, self._conditions(context.take(at)))

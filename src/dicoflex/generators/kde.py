@@ -168,10 +168,12 @@ class Kde:
             two: NDArray[np.float32] = np.clip(log(START) + PACE * np.nan_to_num(self._present()), -WIDEST, WIDEST)
         return two[self.encoding.is_onehot.astype(np.int64)].astype(np.float64)
 
-    def log_prob(self, context: Context, answers: Values) -> NDArray[np.float64]:
+    def log_prob(
+        self, context: Context, answers: Values, of: NDArray[np.int64] | None = None
+    ) -> NDArray[np.float64]:  # fmt: skip
         """The log density at the answers' reals without noise, per unit of standardised numbers and one-hot columns."""
         log_h = self._bandwidths()
-        density = np.empty(len(context))
+        context, density = context if of is None else context.take(of), np.empty(len(answers))
         for at, _ in blocks(len(context), 1, size=BLOCK):
             rows, centres = self._neighbours(context.take(at))
             apart = self.encoding.to_reals(answers[at])[:, None, :] - centres.astype(np.float64)

@@ -58,7 +58,8 @@ class Plan:
         schema = encoding.schema
         names = {name for kind, name in constraints.features() if kind not in ELSEWHERE}
         # Of a feature that is not named, a row's own value says only which state is its own, or that it is missing.
-        parts = [part_of(feature, Constraints(), np.zeros(1)) for feature in schema.features]
+        nothing, own = Constraints(), np.zeros(1)
+        parts = [part_of(feature, nothing, own) for feature in schema.features]
         sizes = [part.states.shape[1] for part in parts]
         fixed, unit = costs_of(constraints, schema)
         expressions = constraints.parsed_consequences

@@ -9,15 +9,15 @@ from __future__ import annotations
 __all__ = ["Asked", "Refined", "Wanted", "refine"]
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dicoflex.limits.limits import Limits
 from dicoflex.refinement.bounds import Bounds
-from dicoflex.refinement.foremost import mark_foremost
 from dicoflex.refinement.judges import Judges
-from dicoflex.refinement.moves import approach_rows, undo_rows
+from dicoflex.refinement.moves import FOREMOST, LESS, NEARER, refine_rows
 from dicoflex.runtime.columns import Columns
 from dicoflex.runtime.threads import in_threads
 from dicoflex.table.encoding import Encoding, Values
@@ -89,19 +89,18 @@ def refine(
 def _pass(judges: Judges, draws: Values, which: Ints, asked: Asked, bounds: Bounds, most: int | None) -> Refined:
     """The rows that stand: first less what they don't need, then, the foremost of each query, as near as possible."""
     rows, wanted = draws.copy(), asked.wanted.matrix()
-    stands, scores = np.zeros(len(rows), dtype=bool), np.zeros((len(rows), 4))
+    n, limit = len(rows), len(rows) if most is None else most
+    stands, kept, scores = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool), np.zeros((n, 4))
 
-    def undo(low: int, high: int) -> None:
-        undo_rows(low, high, rows, asked.query, which, wanted, judges, bounds, asked.turned, stands, scores)
+    def work(steps: int, low: int, high: int) -> None:
+        refine_rows(
+            low, high, rows, asked.query, which, wanted, judges, bounds, asked.turned, limit, steps, stands, kept,
+            scores,
+        )  # fmt: skip
 
-    in_threads(undo, len(rows), least=THREADED, most=SLICE)
-    kept = np.zeros(len(rows), dtype=bool)
-    mark_foremost(rows, which, asked.query, judges.scale, stands, len(rows) if most is None else most, kept)
+    # Few rows are done with at once; of many all have to be made less before the foremost of a query are known.
+    for steps in (LESS | FOREMOST | NEARER,) if n < THREADED else (LESS, FOREMOST, NEARER):
+        in_threads(partial(work, steps), n, least=n + 1 if steps == FOREMOST else THREADED, most=SLICE)
     source = kept.nonzero()[0]
-    rows, scores, entry = rows[source], scores[source], which[source]
-
-    def approach(low: int, high: int) -> None:
-        approach_rows(low, high, rows, asked.query, entry, wanted, judges, bounds, scores)
-
-    in_threads(approach, len(rows), least=THREADED, most=SLICE)
-    return Refined(rows, source, scores[:, 0], scores[:, 1], scores[:, 2], scores[:, 3] > 0)
+    scores = scores[source]
+    return Refined(rows[source], source, scores[:, 0], scores[:, 1], scores[:, 2], scores[:, 3] > 0)

@@ -13,7 +13,7 @@ first made less, or brought nearer, without a look at the floors, and kept if it
 
 from __future__ import annotations
 
-__all__ = ["approach_rows", "undo_rows"]
+__all__ = ["FOREMOST", "LESS", "NEARER", "refine_rows"]
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from dicoflex.coherence.row_density import factor_of
 from dicoflex.coherence.seen_pairs import coherent
 from dicoflex.refinement.attempts import attempt, copy, edit, follow_all
 from dicoflex.refinement.bounds import allowed, differ, place_of
+from dicoflex.refinement.foremost import mark_foremost
 from dicoflex.refinement.judges import lay_out, locate, new_desk, settle, sure_of, weigh
 from dicoflex.runtime.compiled import compiled, lean
 from dicoflex.runtime.held import held
@@ -30,6 +31,7 @@ ROUNDS = 4
 MENDS = 6
 TRIES = 4
 LEAST_GAIN = 0.25
+LESS, FOREMOST, NEARER = 1, 2, 4
 
 
 @lean()
@@ -352,8 +354,10 @@ def _undo_rows(  # type: ignore[no-untyped-def]
 
 
 @lean()
-def _approach_rows(low, high, rows, queries, which, wanted, judges, bounds, scores, desk):  # type: ignore[no-untyped-def]
+def _approach_rows(low, high, rows, queries, which, wanted, judges, bounds, kept, scores, desk):  # type: ignore[no-untyped-def]
     for i in range(low, high):
+        if not kept[i]:
+            continue
         at, row = which[i], rows[i]
         query, want = queries[at], wanted[at]
         lay_out(at, query, judges, desk)
@@ -372,24 +376,25 @@ def _undo_held(  # type: ignore[no-untyped-def]
 
 
 @lean()
-def _approach_held(low, high, rows, queries, which, wanted, judges, bounds, scores, desk):  # type: ignore[no-untyped-def]
-    _approach_rows(low, high, rows, queries, which, wanted, held(judges), held(bounds), scores, held(desk))
+def _approach_held(low, high, rows, queries, which, wanted, judges, bounds, kept, scores, desk):  # type: ignore[no-untyped-def]
+    _approach_rows(low, high, rows, queries, which, wanted, held(judges), held(bounds), kept, scores, held(desk))
 
 
 @compiled(nogil=True)
-def undo_rows(low, high, rows, queries, which, wanted, judges, bounds, turned, stands, scores):  # type: ignore[no-untyped-def]
-    """Rows low to high made to stand where that is possible, and what they don't need undone, in place.
+def refine_rows(  # type: ignore[no-untyped-def]
+    low, high, rows, queries, which, wanted, judges, bounds, turned, most, steps, stands, kept, scores
+):
+    """Rows low to high refined in place: each of the `steps` that is asked for, in turn, on one desk.
 
-    wanted: per query (target, probability, log density, weakest factor, lower log density). turned: whether the
-    strongest changes are undone first. stands: which rows do; scores: their probability, log density, weakest factor,
-    and whether they have room (rows, 4).
+    LESS: made to stand where that is possible (`stands`), and what they don't need undone. FOREMOST: at most `most` of
+    each query's marked in `kept`, of all rows. NEARER: those brought as near to their queries as they stand. wanted: of
+    each (target, probability, log density, weakest factor, lower log density). turned: whether the strongest changes
+    are undone first. scores: probability, log density, weakest factor, and whether a row has room (rows, 4).
     """
     desk = new_desk(rows.shape[1], judges)
-    _undo_held(low, high, rows, queries, which, wanted, judges, bounds, turned, stands, scores, desk)
-
-
-@compiled(nogil=True)
-def approach_rows(low, high, rows, queries, which, wanted, judges, bounds, scores):  # type: ignore[no-untyped-def]
-    """Rows low to high, which stand, brought as near to their queries as they stand, in place; scores as before."""
-    desk = new_desk(rows.shape[1], judges)
-    _approach_held(low, high, rows, queries, which, wanted, judges, bounds, scores, desk)
+    if steps & LESS:
+        _undo_held(low, high, rows, queries, which, wanted, judges, bounds, turned, stands, scores, desk)
+    if steps & FOREMOST:
+        mark_foremost(rows, which, queries, judges.scale, stands, most, kept)
+    if steps & NEARER:
+        _approach_held(low, high, rows, queries, which, wanted, judges, bounds, kept, scores, desk)

@@ -33,13 +33,18 @@ class Columns:
         return _names(cls)[0]  # type: ignore[arg-type]
 
     def __len__(self) -> int:
-        return len(getattr(self, self._by_row()[0]))
+        return len(self.__dict__[_names(type(self))[0][0]])  # type: ignore[arg-type]
 
     def take(self, index: Any) -> Self:
         """The rows at `index`; the record itself where that is all of them."""
-        if is_all(index, len(self)):
+        own, by_row = self.__dict__, _names(type(self))[0]  # type: ignore[arg-type]
+        if is_all(index, len(own[by_row[0]])):
             return self
-        return self._with({name: getattr(self, name)[index] for name in self._by_row()})
+        return self._with({name: own[name][index] for name in by_row})
+
+    def but(self, **columns: Any) -> Self:
+        """The same record with some of its columns set otherwise."""
+        return self._with({name: self.__dict__[name] for name in self._by_row()} | columns)
 
     def repeat(self, n: int) -> Self:
         """Every row `n` times, one after the other."""
@@ -49,7 +54,9 @@ class Columns:
         """The same record with other columns; `dataclasses.replace` would look at every field anew."""
         made = object.__new__(type(self))
         own = self.__dict__
-        made.__dict__.update({name: own[name] for name in _names(type(self))[1]}, **changed)  # type: ignore[arg-type]
+        for name in _names(type(self))[1]:  # type: ignore[arg-type]
+            changed[name] = own[name]
+        made.__dict__.update(changed)
         return made
 
     @classmethod

@@ -32,10 +32,10 @@ def in_threads(work: Callable[[int, int], None], n: int, *, least: int = 8, most
     >>> sum(seen)
     100
     """
-    workers = _workers()
-    if (n < least or workers == 1) and _blas.is_inside():
+    if n < least and _blas.is_inside():
         work(0, n)
         return
+    workers = _workers()
     with one_blas_thread():
         if n < least or workers == 1:
             work(0, n)

@@ -5,7 +5,8 @@ from __future__ import annotations
 __all__ = ["BOUND", "Perceptron"]
 
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,17 +32,21 @@ class Perceptron:
 
     def probabilities(self, values: Values, *, each: int = 1) -> Floats:
         """Softmax of the last layer, by matrix products of `each` rows."""
-        encoding = self.encoding
-        numbers, codes = encoding.number_feature, encoding.code_feature
-        scaling = encoding.mean[numbers], encoding.scale[numbers]
-        weights = tuple(array for layer in self.layers for array in layer)
-        out = np.empty((len(values), len(self.layers[-1][1])))
+        network, out = self._network, np.empty((len(values), len(self.layers[-1][1])))
 
         def work(low: int, high: int) -> None:
-            _forward(low, high, each, values, numbers, *scaling, codes, *encoding.places, *weights, out)
+            _forward(low, high, each, values, *network, out)
 
         in_threads(work, -(-len(values) // each), least=max(1, THREADED // each))
         return out
+
+    @cached_property
+    def _network(self) -> tuple[NDArray[Any], ...]:
+        """Where features stand among the reals, and the layers, as kernels read them."""
+        encoding = self.encoding
+        numbers, codes = encoding.number_feature, encoding.code_feature
+        scaling = encoding.mean[numbers], encoding.scale[numbers]
+        return numbers, *scaling, codes, *encoding.places, *(array for layer in self.layers for array in layer)
 
     def cooled(self, temperature: float) -> Perceptron:
         """The same perceptron with its scores divided: less sure of itself above a temperature of 1."""

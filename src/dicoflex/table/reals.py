@@ -58,7 +58,8 @@ class Reals:
     def standardise(self, values: Values) -> Values:
         """The number columns alone, standardised, missing ones at 0."""
         at = self.number_feature
-        return np.nan_to_num((values[:, at] - self.mean[at]) / self.scale[at], nan=0.0)
+        numbers: Values = (values[:, at] - self.mean[at]) / self.scale[at]
+        return numbers if np.isfinite(numbers).all() else np.nan_to_num(numbers, nan=0.0)
 
     @cached_property
     def spread(self) -> Values:

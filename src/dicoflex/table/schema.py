@@ -228,7 +228,8 @@ class Schema(BaseModel):
     def mask(self, names: Sequence[Any]) -> np.ndarray:
         """A boolean vector over the features, True for those in `names`."""
         mask = np.zeros(len(self), dtype=bool)
-        mask[[self.position(name) for name in names]] = True
+        for name in names:
+            mask[self.position(name)] = True
         return mask
 
     def table(self) -> pd.DataFrame:

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicoflex.generators.base import Context, GeneratorConfig, Table
-from dicoflex.generators.mixed.cells import Grid, Located
+from dicoflex.generators.mixed.cells import EACH, Grid, Located
 from dicoflex.generators.mixed.kernels import Net, draw, score
 from dicoflex.generators.mixed.weights import Asked, MixedConfig, Weights, shapes
 from dicoflex.limits.limits import Limits
@@ -146,13 +146,14 @@ class Mixed:
 
     # -- answering ----------------------------------------------------------------------------------------------
 
-    def log_prob(self, context: Context, answers: Values) -> Floats:
+    def log_prob(self, context: Context, answers: Values, of: NDArray[np.int64] | None = None) -> Floats:
         """The exact log density: counting measure on levels, atoms and runs, length in original units on intervals."""
         asked, found = self._asked(context), self.grid.locate(answers)
-        kept = ~differ(answers, context.query)
-        states = score(self.grid, self._net(), asked, found, kept)
-        inside = np.where(kept, 0.0, -self.grid.log_size(found.cell, asked.own)).sum(axis=1)
-        possible = kept | (found.exact & ~asked.stuck)
+        own = EACH if of is None or len(context) == 1 else of
+        kept = ~differ(answers, context.query[own])
+        states = score(self.grid, self._net(), asked, np.arange(len(answers)) if of is None else of, found, kept)
+        inside = np.where(kept, 0.0, -self.grid.log_size(found.cell, asked.own, own)).sum(axis=1)
+        possible = kept | (found.exact & ~asked.stuck[own])
         total: Floats = np.where(possible.all(axis=1), states + inside, -np.inf)
         return total
 

@@ -36,6 +36,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 MOST_DECIMALS = 15
+EACH = slice(None)
 
 
 @dataclass(frozen=True)
@@ -158,12 +159,16 @@ class Grid:
         held: NDArray[np.bool_] = absent | (inside & ((self.count[at] < 2) | (drawn == values)))
         return held
 
-    def log_size(self, cell: Ints, query: Located) -> Floats:
-        """Minus the log density inside each cell: log of its width, or of its values besides the query's."""
+    def log_size(self, cell: Ints, query: Located, of: Ints | slice = EACH) -> Floats:
+        """Minus the log density inside each cell: log of its width, or of its values besides the query's.
+
+        of: the query of each row of cells; by default there is one for each, or one for all.
+        """
         at = self.offset[:-1] + cell
-        besides = self.count[at] - ((query.cell == cell) & query.exact)
+        count = self.count[at]
+        besides = count - ((query.cell[of] == cell) & query.exact[of])
         width = self.high[at] - self.low[at]
-        return np.log(np.where(self.count[at] == 0, np.where(width > 0, width, 1.0), np.maximum(besides, 1)))
+        return np.log(np.where(count == 0, np.where(width > 0, width, 1.0), np.maximum(besides, 1)))
 
     def state(self) -> dict[str, NDArray[np.float64] | Ints]:
         """The arrays that a model file keeps."""
@@ -229,6 +234,16 @@ class Located:
         """Where the cell holds nothing but the value."""
         alone: NDArray[np.bool_] = (self.grid.count[self.grid.offset[:-1] + self.cell] == 1) & self.exact
         return alone
+
+    @cached_property
+    def settled(self) -> NDArray[np.bool_]:
+        """Where the feature has nothing besides the value, so that it can't change."""
+        return np.asarray(self.n_others == 0)
+
+    @cached_property
+    def place(self) -> NDArray[np.float32]:
+        """`where`, as kernels read it."""
+        return self.where.astype(np.float32)
 
     @property
     def n_others(self) -> Ints:

@@ -60,7 +60,8 @@ def draw(
     bounds = None if limits is None else bounds_of(grid, limits, query, asked.stuck)
     rules = None if limits is None else rules_of(limits, query)
     cells, queries = _cells(grid), _Queries.of(asked, keys)
-    start = np.broadcast_to(first, len(out)).astype(np.uint64)
+    start = np.empty(len(out), dtype=np.uint64)
+    start[:] = first
 
     def work(low: int, high: int) -> None:
         _draw(low, high, cells, net, queries, bounds, rules, start, out, log_density)
@@ -69,15 +70,22 @@ def draw(
     return out, log_density
 
 
-def score(grid: Grid, net: Net, asked: Asked, answers: Located, kept: NDArray[np.bool_]) -> Floats:
-    """The log probability of the states of given rows (n,): the sampler's arithmetic, so the two agree."""
+def score(
+    grid: Grid, net: Net, asked: Asked, of: NDArray[np.int64], answers: Located, kept: NDArray[np.bool_]
+) -> Floats:  # fmt: skip
+    """The log probability of the states of given rows (n,): the sampler's arithmetic, so the two agree.
+
+    of: the query of each row. What rows of one query begin with alike is worked out once, where they stand together.
+    """
     out = np.zeros(len(kept))
     if len(out):
         cells, queries = _cells(grid), _Queries.of(asked, np.zeros(0, np.uint64))
-        cell, places = answers.cell, answers.where.astype(np.float32)
-        in_threads(
-            lambda low, high: _score(low, high, cells, net, queries, cell, places, kept, out), len(out), least=512
-        )
+        cell, places = answers.cell, answers.place
+
+        def work(low: int, high: int) -> None:
+            _score(low, high, cells, net, queries, of, cell, places, kept, out)
+
+        in_threads(work, len(out), least=512)
     return out
 
 
@@ -154,8 +162,7 @@ class _Queries(NamedTuple):
     def of(cls, asked: Asked, keys: NDArray[np.uint64]) -> _Queries:
         """What the kernels read of the queries; keys are needed to draw only."""
         own = asked.own
-        place = own.where.astype(np.float32)
-        return cls(own.values, asked.settings, asked.stuck, own.cell, place, own.alone, own.exact, keys)
+        return cls(own.values, asked.settings, asked.stuck, own.cell, own.place, own.alone, own.exact, keys)
 
 
 def _cells(grid: Grid) -> _Cells:
@@ -170,6 +177,8 @@ def _power_of_two(degree: int) -> NDArray[np.float64]:
 
 
 BLOCK = 16
+RECALLED = 16
+"""So many rows before it a row that is scored is compared with."""
 LEAST_SHARE = np.float32(1e-9)
 LOWEST = np.float32(-1e4)
 LEAST_POWER = np.float32(-126.0)
@@ -564,32 +573,66 @@ def _draw(low, high, cells, net, asked, bounds, rules, first, out, log_density):
         _draw_query(i, last, first[i], cells, net, asked, bounds, rules, out[i], log_density[i])
 
 
+@compiled(error_model="numpy")
+def _likest(i, low, order, of, cell, where, kept):  # type: ignore[no-untyped-def]
+    """The row among those before i, of the same query, that begins like it for longest, and for how many features."""
+    found, longest = -1, -1
+    for other in range(max(low, i - RECALLED + 1), i):
+        if of[other] != of[i]:
+            continue
+        n = 0
+        for j in order:
+            if kept[other, j] != kept[i, j] or cell[other, j] != cell[i, j] or where[other, j] != where[i, j]:
+                break
+            n += 1
+        if n > longest:
+            found, longest = other, n
+    return found, max(longest, 0)
+
+
 @compiled(error_model="numpy", nogil=True)
-def _score(low, high, cells, net, asked, cell, where, kept, out):  # type: ignore[no-untyped-def]
-    widest, n_hidden, n_head = net.outer_bias.shape[1], net.prefix.shape[1], net.inner.shape[2]
+def _score(low, high, cells, net, asked, of, cell, where, kept, out):  # type: ignore[no-untyped-def]
+    widest, n_hidden, n_head, d = net.outer_bias.shape[1], net.prefix.shape[1], net.inner.shape[2], len(cells.order)
     share, rounded, bits = np.empty(widest), np.empty(widest, dtype=np.float32), np.empty(widest, dtype=np.int32)
     hidden, head = np.empty((1, n_hidden), dtype=np.float32), np.empty((1, n_head), dtype=np.float32)
     room, sums, total = np.empty(widest, dtype=np.float32), np.empty((1, widest // BLOCK)), np.empty(1)
     alone, state, inside = np.zeros(1, dtype=np.int64), np.empty(1, dtype=np.int64), np.empty(1, dtype=np.float32)
+    # Of each of the last rows what was told before each of its features, the sum up to it, and whether one changed.
+    recalled, step = min(RECALLED, high - low), np.zeros(1, dtype=np.int64)
+    tolds, so_far = np.empty((recalled, d + 1, n_hidden), dtype=np.float32), np.zeros((recalled, d + 1))
+    changed = np.zeros((recalled, d + 1), dtype=np.bool_)
     for i in range(low, high):
-        last = _last_free(asked.stuck[i], cells.order)
-        told = _context(i, cells, net, asked).reshape(1, -1)
-        changed = False
-        for j in cells.order:
+        q, slot = of[i], (i - low) % recalled
+        told, last = tolds[slot], _last_free(asked.stuck[q], cells.order)
+        like, first = _likest(i, low, cells.order, of, cell, where, kept)
+        if like < 0:
+            told[0] = _context(q, cells, net, asked)
+        else:
+            other = (like - low) % recalled
+            told[: first + 1] = tolds[other, : first + 1]
+            so_far[slot, : first + 1], changed[slot, : first + 1] = (
+                so_far[other, : first + 1],
+                changed[other, : first + 1],
+            )
+        for k in range(first, d):
+            j = cells.order[k]
             s = 0 if kept[i, j] else cell[i, j] + 1
-            if not asked.stuck[i, j]:
+            step[0], more, moved = k, 0.0, changed[slot, k]
+            if not asked.stuck[q, j]:
                 n_states = cells.offset[j + 1] - cells.offset[j] + 1
                 masses = _logits(
-                    told, alone, j, net.inner, net.inner_bias, net.outer, net.outer_at, hidden, head, room
+                    told, step, j, net.inner, net.inner_bias, net.outer, net.outer_at, hidden, head, room
                 )  # fmt: skip
-                _open_all(n_states, asked.own[i, j], asked.alone[i, j], share)
-                no_dead_end(share, n_states, j == last and not changed)
+                _open_all(n_states, asked.own[q, j], asked.alone[q, j], share)
+                no_dead_end(share, n_states, j == last and not moved)
                 _rounded(share, n_states, rounded)
                 _weigh_states(0, 1, masses, j, rounded, net.outer_bias, bits, bits.view(np.float32), sums, total)
-                out[i] += np.log(np.float64(masses[0, s]) / total[0]) if masses[0, s] > 0.0 else -np.inf
-                changed = changed or s > 0
+                more = np.log(np.float64(masses[0, s]) / total[0]) if masses[0, s] > 0.0 else -np.inf
+                moved = moved or s > 0
+            so_far[slot, k + 1], changed[slot, k + 1] = so_far[slot, k] + more, moved
             state[0], inside[0] = s, where[i, j]
             _tell(
-                1, told, alone, alone, state, inside, cell[i, j], j, cells.offset, cells.slope_at, net.prefix,
-                net.prefix_slope, net.prefix_kept, told,
+                1, told, step, alone, state, inside, cell[i, j], j, cells.offset, cells.slope_at, net.prefix,
+                net.prefix_slope, net.prefix_kept, told[k + 1 : k + 2],
             )  # fmt: skip
+        out[i] = so_far[slot, d]

@@ -48,7 +48,7 @@ class Asked(NamedTuple):
     @classmethod
     def of(cls, config: MixedConfig, codes: NDArray[np.float32], context: Context, own: Located) -> Asked:
         """What a context says; `codes` tells what each target is to the density (targets, numbers)."""
-        return cls(own, _settings_of(config, codes, context), context.frozen | (own.n_others == 0))
+        return cls(own, _settings_of(config, codes, context), context.frozen | own.settled)
 
 
 def _n_settings(n_features: int, n_classes: int, config: MixedConfig) -> int:
@@ -71,9 +71,10 @@ def _settings_of(config: MixedConfig, codes: NDArray[np.float32], context: Conte
 
 
 def _weights_of(values: Floats, knots: tuple[float, ...], *, logs: bool) -> Floats:
-    """Each value as weights of the knots (n, knots); most often all values are one, that was asked for before."""
-    if len(values) and (values == values[0]).all():
-        return np.broadcast_to(_one_value(float(values[0]), knots, logs), (len(values), len(knots)))
+    """Each value as weights of the knots (n, knots); most often all values are one, that was asked for before, and one
+    row tells them all."""
+    if len(values) == 1 or (len(values) and (values == values[0]).all()):
+        return _one_value(float(values[0]), knots, logs)
     return _knots(np.log(values), np.log(knots)) if logs else _knots(values, knots)
 
 
