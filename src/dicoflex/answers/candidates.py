@@ -8,6 +8,7 @@ __all__ = [
 ]  # fmt: skip
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,16 +30,12 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 DRAWS, LATE_DRAWS = 64, 192
 LEAST_KEPT = 24
-DRAWN_AGAIN = 4
 ROUNDS = 10
-IN_VAIN = 6
-"""After so many rounds in which a query got no other candidate it gets no more."""
 SAME_P = 2
 TURNED = (2, 5)
 LEFT_ALONE = ((0,), (0, 1), (1,), (0, 2), (0, 1, 2), (1, 2), (0, 1, 2, 3), (2,))
 """Round by round, which of the features that candidates change most often are left alone, to find other ways."""
 LOOKED_FOR = 2
-ENOUGH_WAYS = 0.9
 WEAK = 0.0
 TOP = 0.995
 FAR = 6.0
@@ -47,6 +44,25 @@ TIMID = 0.2
 HANDICAP = 0.5
 LOWER = 0.5
 CRAMPED = 0.9
+
+
+class Effort(NamedTuple):
+    """How hard is tried: times that a round draws, rounds without another candidate after which a query gets no more,
+    and ways, as a share of the answers asked for, below which it gets another at first."""
+
+    drawn: int
+    in_vain: int
+    ways: float
+
+
+FREE = Effort(4, 6, 0.9)
+# Under limits a round costs several times as much, and there are fewer rows to find.
+LIMITED = Effort(2, 4, 0.8)
+
+
+def effort_for(query: Query) -> Effort:
+    """How hard is tried to answer a query."""
+    return FREE if query.limits is None else LIMITED
 
 
 @dataclass(frozen=True)
@@ -115,7 +131,8 @@ def candidates(model: Model, query: Query, which: Ints, terms: Terms, again: int
         found = Candidates.join(parts).without_repeats()
         have = np.bincount(found.query, minlength=len(query))
         latest[have > best], best = round_number, have
-        which = _short(query, found, which[round_number - latest[which] < IN_VAIN], first=round_number < LOOKED_FOR)
+        able = which[round_number - latest[which] < effort_for(query).in_vain]
+        which = _short(query, found, able, first=round_number < LOOKED_FOR)
         if len(which) == 0 or round_number == ROUNDS - 1:
             break
         frozen = query.context.frozen.copy()
@@ -141,7 +158,7 @@ def _draws(
     keys = query.keys[which] + np.uint64(again * ROUNDS + round_number)
     return draw(
         model.generator, model.encoding, context, keys, most, terms.take(which),
-        enough=max(most // 2, n), rounds=DRAWN_AGAIN,
+        enough=max(most // 2, n), rounds=effort_for(query).drawn,
     ).of(which)  # fmt: skip
 
 
@@ -226,7 +243,7 @@ def _short(query: Query, found: Candidates, which: Ints, *, first: bool) -> Ints
     short = np.bincount(found.query, minlength=len(query)) < n
     if first:
         order, edges = by_query(found.query, len(query))
-        short |= count_ways(found.values[order], query.context.query, edges) < ENOUGH_WAYS * n
+        short |= count_ways(found.values[order], query.context.query, edges) < effort_for(query).ways * n
     return which[short[which]]
 
 
