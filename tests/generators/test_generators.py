@@ -183,6 +183,22 @@ def test_log_prob_does_not_depend_on_the_batch(name: str, table: Table, pairs: t
     np.testing.assert_array_equal(together[::-1], model.log_prob(context.take(slice(None, None, -1)), answers[::-1]))
 
 
+@pytest.mark.slow
+def test_many_answers_to_few_queries_are_as_likely_as_one_by_one(
+    name: str, table: Table, pairs: tuple[Context, np.ndarray]
+) -> None:
+    """What answers to one query share is worked out once, and no bit depends on that."""
+    model = make(name, table)
+    context, answers = pairs[0].take(slice(0, 6)), pairs[1][:40]
+    answers = np.concatenate([answers, context.query, answers[:3]])
+    for of in (np.arange(len(answers)) % 6, np.sort(np.arange(len(answers)) % 6)):
+        expected = model.log_prob(context.take(of), answers)
+        np.testing.assert_array_equal(model.log_prob(context, answers, of), expected)
+    one = context.take(slice(2, 3))
+    found = model.log_prob(one, answers, np.zeros(len(answers), dtype=np.int64))
+    np.testing.assert_array_equal(found, model.log_prob(one.repeat(len(answers)), answers))
+
+
 def test_kernel_on_the_answer_itself_is_left_out(table: Table) -> None:
     """With its own kernel in the sum, the bandwidth would fall as far as it may."""
     model = make("kde", table, noise=0.0, number_noise=0.0)
