@@ -16,7 +16,7 @@ A number that may be missing has one more cell for that.
 
 from __future__ import annotations
 
-__all__ = ["Grid", "Located"]
+__all__ = ["EACH", "Grid", "Located"]
 
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
