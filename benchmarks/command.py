@@ -61,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     for name in filter(cells.get, names):
         results, command = run(cells[name], EXPERIMENTS[name].measure, parsed.cache), _command(parsed)
         if parsed.keep:
-            results, command = _with_kept(results, command, out / f"{name}.json")
+            results, command = _with_kept(name, results, command, out / f"{name}.json")
         _write(name, results, command, out)
         print(f"written: {out / name}.md", flush=True)
     if any(name in PAPER for name in names):
@@ -134,22 +134,17 @@ def _several(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _with_kept(results: Sequence[Result], command: str, path: Path) -> tuple[list[Result], str]:
-    """The results with those that a page has of other cells, table by table, and the commands of both."""
+def _with_kept(name: str, results: Sequence[Result], command: str, path: Path) -> tuple[list[Result], str]:
+    """The results with those that a page has of other cells, in the order of a whole run, and the commands of both."""
     if not path.exists():
         return list(results), command
     stored = json.loads(path.read_text(encoding="utf-8"))
-    fresh = {result.cell: result for result in results}
-    kept = [r for r in map(Result.of, stored["results"]) if r.cell not in fresh]
-    tables, methods = list(dict.fromkeys(r.cell.table for r in (*kept, *results))), KNOWN["method"]
-
-    def place(result: Result) -> tuple[int, int, int]:
-        cell = result.cell
-        method = methods.index(cell.method) if cell.method in methods else len(methods)
-        return tables.index(cell.table), cell.seed, method
-
+    fresh = {result.cell for result in results}
+    both = [*(r for r in map(Result.of, stored["results"]) if r.cell not in fresh), *results]
+    seeds = tuple(sorted({result.cell.seed for result in both}))
+    order = {cell: i for i, cell in enumerate(EXPERIMENTS[name].cells(Options(seeds=seeds)))}
     commands = dict.fromkeys([*stored["command"].split("; "), command])
-    return sorted([*kept, *results], key=place), "; ".join(commands)
+    return sorted(both, key=lambda result: order.get(result.cell, len(order))), "; ".join(commands)
 
 
 def _write(name: str, results: Sequence[Result], command: str, out: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from benchmarks import command
 from benchmarks.cells import Cell, Measure, Result
+from benchmarks.options import Options
 from benchmarks.pages import foot
 from benchmarks.registry import EXPERIMENTS, PAPER
 from benchmarks.sources import commit
@@ -130,12 +131,14 @@ def test_an_installed_package_says_where_the_experiments_are(tmp_path: Path) -> 
 
 def test_a_run_that_keeps_leaves_other_cells_as_they_are(tmp_path: Path) -> None:
     """A page of one method measured anew says so, and still has the others, each from its own commit."""
-    old = [Result(Cell("c", table, "oracle"), {"x": 1}, commit="old") for table in ("adult", "bank")]
-    again = Result(Cell("c", "adult", "mixed (p=2.0)"), {"x": 1}, commit="old")
+    whole = EXPERIMENTS["comparison"].cells(Options(tables=("adult", "bank"), methods=("mixed (p=2.0)", "oracle")))
+    again, *others = [Result(cell, {"x": 1}, commit="old") for cell in whole]
     path = tmp_path / "c.json"
-    path.write_text(json.dumps({"command": "a; b", "results": [r.stored() for r in (again, *old)]}), encoding="utf-8")
+    path.write_text(
+        json.dumps({"command": "a; b", "results": [r.stored() for r in (*others, again)]}), encoding="utf-8"
+    )
     fresh = Result(again.cell, {"x": 2}, commit="new")
-    results, text = command._with_kept([fresh], "b", path)
-    assert results == [fresh, *old]
+    results, text = command._with_kept("comparison", [fresh], "b", path)
+    assert results == [fresh, *others]
     assert text == "a; b"
-    assert command._with_kept([fresh], "b", tmp_path / "none.json") == ([fresh], "b")
+    assert command._with_kept("comparison", [fresh], "b", tmp_path / "none.json") == ([fresh], "b")
