@@ -170,6 +170,10 @@ def measured_figures(results: Path) -> str:
             _shown(min(r["fit_seconds"] for r in some), ".0f") for some in mixed
         ],
     }
+    asked = {name: _figures(results / "serving.json", table=name, method="row") for name in tables.MAIN}
+    for way, title in {"plain, refined": "10", "plain, refined, 5 answers": "5"}.items():
+        shares = [each[0]["waits"][way]["share"] if each else None for each in asked.values()]
+        rows[f"one row, {title} refined answers, in calls of predict_proba"] = [_shown(x, ".2f") for x in shares]
     for call in dict.fromkeys(call for each in latency for call in each.get("milliseconds", {})):
         rows[f"one row, {call}, median ms"] = [
             _shown(each.get("milliseconds", {}).get(call, {}).get("p50"), ".1f") for each in latency
