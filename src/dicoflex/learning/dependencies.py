@@ -163,10 +163,11 @@ def _rate(
             return None
     if counts[many].mean() < ROWS_PER_VALUE:
         return None
+    # A median is one row's rate; in five digits it is that of all rows at its key.
     of, place = (x, z) if c is None else (x, z, c), entry[many] % len(distinct)
     return Dependency(
         kind="rate", follows=y, of=of, keys=tuple(distinct[place].tolist()),
-        values=tuple(float(f"{r:.8g}") for r in rate[many]), levels=tuple((entry[many] // len(distinct)).tolist()),
+        values=tuple(float(f"{r:.5g}") for r in rate[many]), levels=tuple((entry[many] // len(distinct)).tolist()),
         decimals=decimals_of(values[:, y]),
     )  # fmt: skip
 
