@@ -12,10 +12,11 @@ import pandas as pd
 import pytest
 
 from dicoflex import Constraints, DiCoFlex, delta, load, per_unit, relative
-from dicoflex.answers.candidates import candidates, wanted_of
+from dicoflex.answers.candidates import FREE, candidates, clear, wanted_of
 from dicoflex.answers.draws import draw
 from dicoflex.answers.explain import terms_of
 from dicoflex.answers.query import Query
+from dicoflex.answers.refined import answers_to
 from dicoflex.generators import GENERATORS
 from dicoflex.learning.config import FitSettings
 from dicoflex.refinement import Asked, refine
@@ -124,9 +125,40 @@ def test_with_room_no_change_is_needed_by_a_little_alone(fitted: DiCoFlex, refus
     undone[np.arange(len(row)), feature] = own[row, feature]
     undone[:, -1] = undone[:, list(refused.columns).index("price")] + 1.25
     sure = model.stand_in.probabilities(undone)[:, 1] >= wanted.probability[roomy.query[row]] + 1e-4
-    usual = coherence.density.judge(undone)[0] >= wanted.lower[roomy.query[row]] + 1e-3
+    density, weakest = coherence.density.judge(undone)
+    usual = (density >= wanted.lower[roomy.query[row]] + 1e-3) & (weakest >= wanted.weakest[roomy.query[row]] + 1e-3)
     left = differ(undone, own[row]).any(axis=1)
     assert not (left & sure & usual & ~coherence.strays(undone, own[row])).any()
+
+
+def test_what_owes_something_to_the_floor_is_not_clear(fitted: DiCoFlex, refused: pd.DataFrame) -> None:
+    """Clear candidates have room, and at least twice as many real rows below them as was asked for."""
+    model, coherence = fitted.model_, fitted.model_.coherence
+    assert coherence is not None
+    query = Query.make(model, refused, Request.of(target="yes", n=5, p=2.0, random_state=0))
+    found = candidates(model, query, query.answerable(), terms_of(model, query, filtered=True))
+    rarity = coherence.density.rarity(found.row_density, query.context.target[found.query])
+    is_clear = clear(model, query, found)
+    assert 0 < is_clear.sum() < len(found)
+    np.testing.assert_array_equal(is_clear, found.room & (rarity >= 2 * query.request.plausible))
+    anything = Query.make(model, refused, Request.of(target="yes", n=5, coherent=False, random_state=0))
+    assert clear(model, anything, found).all()
+
+
+def test_more_is_drawn_for_want_of_clear_candidates(
+    fitted: DiCoFlex, refused: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Queries with too few clear ones get further rounds, and more of their answers are clear than without."""
+    model = fitted.model_
+    query = Query.make(model, refused, Request.of(target="yes", n=20, p=2.0, plausible=0.2, random_state=0))
+
+    def share() -> float:
+        chosen = answers_to(model, query, terms_of(model, query, filtered=True))
+        return float(clear(model, query, chosen).mean())
+
+    tried = share()
+    monkeypatch.setattr("dicoflex.answers.candidates.FREE", FREE._replace(clear=0))
+    assert tried > share()
 
 
 def test_turned_other_changes_come_to_light(fitted: DiCoFlex, refused: pd.DataFrame) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 __all__ = [
-    "FAR", "Candidates", "as_drawn", "brought_near", "candidates", "coherence_of", "judged", "judges_of",
-    "merits_of", "wanted_of",
+    "FAR", "FREE", "Candidates", "as_drawn", "brought_near", "candidates", "clear", "coherence_of", "judged",
+    "judges_of", "merits_of", "wanted_of",
 ]  # fmt: skip
 
 from dataclasses import dataclass
@@ -43,21 +43,24 @@ SMALL_MOVES = 0.15
 TIMID = 0.2
 HANDICAP = 0.5
 LOWER = 0.5
+WELL_ABOVE = 2.0
 CRAMPED = 0.9
 
 
 class Effort(NamedTuple):
     """How hard is tried: times that a round draws, rounds without another candidate after which a query gets no more,
-    and ways, as a share of the answers asked for, below which it gets another at first."""
+    ways, as a share of the answers asked for, below which it gets another at first, and the rounds in which it gets
+    another for want of clear candidates."""
 
     drawn: int
     in_vain: int
     ways: float
+    clear: int
 
 
-FREE = Effort(4, 6, 0.9)
+FREE = Effort(4, 6, 0.9, 5)
 # Under limits a round costs several times as much, and there are fewer rows to find.
-LIMITED = Effort(2, 4, 0.8)
+LIMITED = Effort(2, 4, 0.8, 0)
 
 
 def effort_for(query: Query) -> Effort:
@@ -132,7 +135,7 @@ def candidates(model: Model, query: Query, which: Ints, terms: Terms, again: int
         have = np.bincount(found.query, minlength=len(query))
         latest[have > best], best = round_number, have
         able = which[round_number - latest[which] < effort_for(query).in_vain]
-        which = _short(query, found, able, first=round_number < LOOKED_FOR)
+        which = _short(model, query, found, able, round_number)
         if len(which) == 0 or round_number == ROUNDS - 1:
             break
         frozen = query.context.frozen.copy()
@@ -237,14 +240,30 @@ def _fine(model: Model, query: Query, rows: Candidates, wanted: Wanted) -> NDArr
     return fine
 
 
-def _short(query: Query, found: Candidates, which: Ints, *, first: bool) -> Ints:
-    """Which of the queries have fewer candidates than asked for, or at first few different ways."""
-    n = query.request.n
+def _short(model: Model, query: Query, found: Candidates, which: Ints, round_number: int) -> Ints:
+    """Which of the queries have fewer candidates than asked for, or at first few different ways or few clear ones."""
+    n, effort = query.request.n, effort_for(query)
     short = np.bincount(found.query, minlength=len(query)) < n
-    if first:
+    if round_number < LOOKED_FOR:
         order, edges = by_query(found.query, len(query))
-        short |= count_ways(found.values[order], query.context.query, edges) < effort_for(query).ways * n
+        short |= count_ways(found.values[order], query.context.query, edges) < effort.ways * n
+    if round_number < effort.clear:
+        short |= np.bincount(found.query[clear(model, query, found)], minlength=len(query)) < n
     return which[short[which]]
+
+
+def clear(model: Model, query: Query, found: Candidates) -> NDArray[np.bool_]:
+    """Which candidates owe nothing to the floor: no change is kept for it, and they lie well above it.
+
+    At the floor the density's errors decide, and another density would call half of such rows rare, or a change in
+    them needless.
+    """
+    lowest = query.request.plausible
+    if not query.request.coherent or lowest == 0:
+        return np.ones(len(found), dtype=bool)
+    above = min(WELL_ABOVE * lowest, (1.0 + lowest) / 2)
+    floor = coherence_of(model).density.floors(above)[0]
+    return found.room & (found.row_density >= floor[query.context.target[found.query]])
 
 
 def _commonest(query: Query, found: Candidates, which: Ints, places: tuple[int, ...]) -> NDArray[np.bool_]:

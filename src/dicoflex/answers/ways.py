@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Wish = tuple[int, float]
 Chosen = tuple[Ints, Ints]
-NEARNESS = 0.75
+NEARNESS = 0.85
 SAME = 0.02
 """Rows of one way that are no further apart, in shares of ranges, are the same advice: taken when all else is."""
 LAST = 10.0
