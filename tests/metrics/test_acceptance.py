@@ -219,6 +219,18 @@ def test_rare_of_nothing_is_nan_and_an_unknown_target_is_refused() -> None:
 # -- ways and shifts ----------------------------------------------------------------------------------------------
 
 
+def test_additions_are_answers_that_hold_another(queries: Any, cfs: Any, schema: Schema) -> None:
+    """Sets of changes by hand: {age}, {age, job} and {pay} of one query, {age} and {age} of another."""
+    rows = pd.DataFrame({"age": [30, 40], "pay": [10, 20], "job": ["cook", "nurse"]}, index=["ann", "bob"])
+    index = pd.MultiIndex.from_tuples([("ann", 0), ("ann", 1), ("bob", 0), ("ann", 2), ("bob", 1)], names=["row", "cf"])
+    answers = pd.DataFrame(
+        {"age": [31, 32, 41, 30, 42], "pay": [10, 10, 20, 11, 20], "job": ["cook", "nurse", "nurse", "cook", "nurse"]},
+        index=index,
+    )
+    assert metrics.additions(rows, answers, Schema.infer(rows)) == pytest.approx(1 / 5)
+    assert math.isnan(metrics.additions(queries, cfs.head(0), schema))
+
+
 def test_routes_count_sets_of_changed_features(queries: Any, cfs: Any, schema: Schema) -> None:
     """Ann's two answers change three features and one; bob's change two and none."""
     assert metrics.routes(queries, cfs, schema) == 1.0

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["ANSWERS", "ASKED", "EXPLAIN", "METHODS", "ONE", "SEEDS", "SHORT", "TABLES", "Standard", "cells", "measure"]
+__all__ = [
+    "ANSWERS", "ASKED", "EXPLAIN", "METHODS", "ONE", "SEEDS", "SHORT", "SHOWN", "TABLES", "Standard", "cells", "measure",
+]  # fmt: skip
 
 import time
 from collections.abc import Callable
@@ -46,6 +48,8 @@ TABLES = (*MAIN, GERMAN)
 SEEDS = (1, 2)
 FULL = Size(learning=None, answering=None)
 ENOUGH = 5
+# As many answers as a person is shown first.
+SHOWN = 3
 FEW_QUERIES = 20
 # A change is needless if the target is surer by so much without it; an answer may be so much less sure than asked for.
 MARGIN, SHORT = 0.05, 0.02
@@ -257,6 +261,7 @@ def _of_changes(standard: Standard, queries: pd.DataFrame, frame: pd.DataFrame) 
         "closer": metrics.closer(halved),
         "changed": _mean(undone.notna().sum(axis=1).to_numpy()),
         "routes": metrics.routes(queries, frame, data.schema),
+        "additions": metrics.additions(queries, frame.groupby(level="row", sort=False).head(SHOWN), data.schema),
     }
 
 

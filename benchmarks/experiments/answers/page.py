@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from benchmarks.cells import Result, measured
 from benchmarks.experiments.answers import certified, dependencies
 from benchmarks.experiments.answers.bars import JUDGED, bar, misses
-from benchmarks.experiments.answers.measuring import ANSWERS, ASKED, ONE, SEEDS, SHORT, TABLES
+from benchmarks.experiments.answers.measuring import ANSWERS, ASKED, ONE, SEEDS, SHORT, SHOWN, TABLES
 from benchmarks.pages import NONE, Score, head, joined, number, table
 
 TITLE = "Answers that a person would accept"
@@ -32,7 +32,8 @@ undoes changes of numbers included), C-CHVAE, and TABCF, which gives one answer.
 - *validity*: answers to which the black box gives the target; *sure*: answers of which it is as sure as was asked for, less
   {SHORT:g} (other methods were not asked to be sure); *5 answers*: queries with at least 5 of {ANSWERS}.
 - *changed*: features per answer; *L1*: distance of standardised numbers; *shift*: percentiles of the training rows that the
-  numbers move by, in sum and at most; *routes*: different sets of changed features per answer; *log LOF*: see
+  numbers move by, in sum and at most; *routes*: different sets of changed features per answer; *additions*: of a query's
+  first {SHOWN} answers, those that change all that another of them changes, and more; *log LOF*: see
   `metrics.LogLof`. The formulas stand in the docstrings of `dicoflex.metrics`.
 - times are of all queries in one call, with nothing to compile.
 """  # noqa: E501
@@ -60,6 +61,8 @@ COLUMNS: list[tuple[str, Show]] = [
     ("L1", _plain("l1", 2)),
     ("shift", lambda r: f"{number(r['shift_total'], 2)}, {number(r['shift_largest'], 2)}"),
     ("routes", _plain("routes", 2)),
+    # Cells that are kept from earlier versions have none.
+    ("additions", lambda r: number(r.get("additions"), 2)),
     ("log LOF", _plain("lof", 2)),
     ("ms per query", lambda r: f"{r['ms']:,.0f}" if r["ms"] >= 10 else f"{r['ms']:.1f}"),
     ("fit, s", lambda r: number(r["fit_seconds"], 0)),
@@ -67,7 +70,7 @@ COLUMNS: list[tuple[str, Show]] = [
 ]
 SURE = 0.95
 # What one answer per query has none of.
-OF_SEVERAL = ("5 answers", "routes")
+OF_SEVERAL = ("5 answers", "routes", "additions")
 OF_REAL = {"unseen": 3, "rare": 3, "log LOF": 2}
 
 

@@ -212,4 +212,4 @@ def best_of(
     distance = np.asarray(told.get("cost", told["proximity"]), dtype=np.float64)
     likely = np.asarray(told.get("rarity", told["log_density"]), dtype=np.float64)
     merits = Merits(distance, likely, np.zeros(len(values)))
-    return choose(values, ways_of(changed), merits, ranges_of(model.schema), request.n, variety=request.variety)
+    return choose(values, changed, merits, ranges_of(model.schema), request.n, variety=request.variety)

@@ -6,6 +6,9 @@ A *way* is a set of features that change. Each next answer has the greatest
     merit = nearness * (1 - r(distance)) + (1 - nearness) * r(likely) - handicap
 
 with ranks r from 0 to 1 among the candidates of a query. The handicap keeps away from the edge of what is plausible.
+
+A way that holds all of another and some more is the same advice with an addition ("a professional at 35", "a
+professional at 34 with 41 hours"): among the first answers, such a candidate counts as if its way had been taken twice.
 """
 
 from __future__ import annotations
@@ -29,6 +32,8 @@ NEARNESS = 0.85
 SAME = 0.02
 """Rows of one way that are no further apart, in shares of ranges, are the same advice: taken when all else is."""
 LAST = 10.0
+NESTED = 2.0
+FIRST = 5
 LEAST_MOVE = 1e-9
 
 
@@ -52,12 +57,15 @@ def ways_of(changed: NDArray[np.bool_]) -> Ints:
     return ways
 
 
-def choose(values: Values, way: Ints, merits: Merits, ranges: Floats, n: int, *, variety: float) -> Ints:
+def choose(
+    values: Values, changed: NDArray[np.bool_], merits: Merits, ranges: Floats, n: int, *, variety: float
+) -> Ints:
     """The positions of at most `n` of different candidates, best first; `ranges` as `selection.ranges_of` has them."""
     if len(values) == 0:
         return np.zeros(0, dtype=np.int64)
     rows, chosen = np.ascontiguousarray(values), np.empty(min(n, len(values)), dtype=np.int64)
-    found = _choose(rows, way, _merit(merits.distance, merits.likely, merits.handicap), ranges, variety, chosen)
+    merit = _merit(merits.distance, merits.likely, merits.handicap)
+    found = _choose(rows, changed, ways_of(changed), merit, ranges, variety, chosen)
     return chosen[:found]
 
 
@@ -178,7 +186,7 @@ def _choose_each(  # type: ignore[no-untyped-def]
         _number_ways(changed, way)
         merit = _merit(distance[first:last], likely[first:last], handicap[first:last])
         own = chosen[found : found + min(n, last - first)]
-        got = _choose(mine, way, merit, ranges, variety, own)
+        got = _choose(mine, changed, way, merit, ranges, variety, own)
         _number_ways(changed[own[:got]], ways[found : found + got])
         for k in range(got):
             own[k] += first
@@ -187,17 +195,17 @@ def _choose_each(  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _choose(values, way, merit, ranges, variety, chosen):  # type: ignore[no-untyped-def]
+def _choose(values, changed, way, merit, ranges, variety, chosen):  # type: ignore[no-untyped-def]
     """Fill in the positions of those chosen, best first; how many there are."""
     n = len(chosen)
     used = np.zeros(way.max() + 1, dtype=np.int64)
-    nearest = np.full(len(merit), np.inf)
+    nearest, nested = np.full(len(merit), np.inf), np.zeros(len(merit), dtype=np.bool_)
     for step in range(n):
         best, best_score = -1, -np.inf
         for i in range(len(merit)):
             if nearest[i] <= 0.0:
                 continue
-            score = merit[i] - variety * used[way[i]]
+            score = merit[i] - variety * (used[way[i]] + (NESTED if nested[i] and step < FIRST else 0.0))
             if used[way[i]] > 0:
                 score += 0.2 * variety * min(nearest[i], 1.0)
                 if nearest[i] < SAME:
@@ -211,7 +219,18 @@ def _choose(values, way, merit, ranges, variety, chosen):  # type: ignore[no-unt
         for i in range(len(merit)):
             if way[i] == way[best]:
                 nearest[i] = min(nearest[i], _apart(values[i], values[best], ranges))
+            elif not nested[i]:
+                nested[i] = _holds(changed[i], changed[best]) or _holds(changed[best], changed[i])
     return n
+
+
+@compiled()
+def _holds(one, other):  # type: ignore[no-untyped-def]
+    """Whether one way changes all that another does."""
+    k = 0
+    while k < len(one) and (one[k] or not other[k]):
+        k += 1
+    return k == len(one)
 
 
 @compiled()

@@ -16,6 +16,7 @@ __all__ = [
     "LogLof",
     "RareFloor",
     "Reference",
+    "additions",
     "broken",
     "by_query",
     "changed",
@@ -65,7 +66,7 @@ from dicoflex.metrics.conditions import (
     validity,
     violations,
 )
-from dicoflex.metrics.diversity import gower, hypervolume, mean_pairwise_gower, pairwise_extremes, routes
+from dicoflex.metrics.diversity import additions, gower, hypervolume, mean_pairwise_gower, pairwise_extremes, routes
 from dicoflex.metrics.minimality import closer, halvable, needless, reducible, undoable
 from dicoflex.metrics.pairs import KnownPairs, unseen
 from dicoflex.metrics.plausibility import LogLof, RareFloor, rare

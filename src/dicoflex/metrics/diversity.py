@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["gower", "hypervolume", "mean_pairwise_gower", "pairwise_extremes", "routes"]
+__all__ = ["additions", "gower", "hypervolume", "mean_pairwise_gower", "pairwise_extremes", "routes"]
 
 from typing import Any
 
@@ -93,6 +93,28 @@ def routes(queries: pd.DataFrame, counterfactuals: pd.DataFrame, schema: Schema)
     flags = changed(queries, counterfactuals, schema).to_numpy()
     sets = [flags[members] for _, members in answer_sets(counterfactuals)]
     return mean_or_nan(np.array([len(np.unique(ways, axis=0)) / len(ways) for ways in sets]))
+
+
+def additions(queries: pd.DataFrame, counterfactuals: pd.DataFrame, schema: Schema) -> float:
+    """The share of answers that are another answer with an addition: they change all that it changes, and more.
+
+    With C_i = {j: x'_ij ≠ x_ij}: the mean over answers i of [C_k ⊊ C_i for another answer k to the same query].
+
+    >>> queries = pd.DataFrame({"age": [30], "job": ["cook"]})
+    >>> index = pd.MultiIndex.from_product([[0], range(3)], names=["row", "cf"])
+    >>> cfs = pd.DataFrame({"age": [40, 35, 30], "job": ["cook", "nurse", "nurse"]}, index=index)
+    >>> additions(queries, cfs, Schema.infer(cfs))
+    0.3333333333333333
+    """
+    flags = changed(queries, counterfactuals, schema).to_numpy()
+    found = np.zeros(len(flags), dtype=bool)
+    for _, members in answer_sets(counterfactuals):
+        ways = flags[members]
+        # How many features answer k changes and answer i does not: none, where i changes all that k does.
+        lacking = ways.astype(int) @ ~ways.T
+        size = ways.sum(axis=1)
+        found[members] = ((lacking == 0) & (size[:, None] < size)).any(axis=0)
+    return mean_or_nan(found)
 
 
 def hypervolume(
