@@ -59,7 +59,7 @@ def certified(
 ) -> Model:
     """The model with margins and counts from held-out rows, of these classes; `name` says who the judge is.
 
-    min_count: with more than one, margins are rounded up to whole percent: one is what an answer to one row taught.
+    min_count: with more than one, margins are rounded to whole percent: one is what an answer to one row taught.
     """
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(values))
@@ -73,7 +73,7 @@ def certified(
     first = _answers(model, values[order[:half]], labels[order[:half]], rng)
     margin = _margins(model, first, judge, limits)
     if min_count > 1:
-        margin = np.ceil(np.round(margin * 100, 6)) / 100
+        margin = np.round(margin, 2)
     certificate = replace(Certificate.none(len(model.classes)), margin=margin, judge=name)
     model = replace(model, certificate=certificate)
     second = _answers(model, values[order[half:]], labels[order[half:]], rng)
