@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 __all__ = [
-    "ANSWERS", "ASKED", "EXPLAIN", "METHODS", "ONE", "SEEDS", "SHORT", "SHOWN", "TABLES", "Standard", "cells", "measure",
+    "ANSWERS", "ASKED", "EXPLAIN", "METHODS", "ONE", "SEEDS", "SHORT", "SHOWN", "TABLES", "Standard", "cells",
+    "measure",
 ]  # fmt: skip
 
 import time
