@@ -72,7 +72,7 @@ def test_rows_learned_by_heart_are_found(quickly: Any) -> None:
         )
         for min_count in (1, 5)
     )
-    assert found.worst == found.attacks["rows"].auc > 0.75
+    assert found.worst == found.attacks["rows"].auc > 0.7
     assert kept.attacks["rows"].auc < found.attacks["rows"].auc - 0.05
 
 

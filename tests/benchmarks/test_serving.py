@@ -33,7 +33,7 @@ def test_one_row_is_compared_with_a_call_of_the_black_box(part: Any, page: Any) 
 def test_a_request_is_compared_with_explain(part: Any, page: Any) -> None:
     figures = part("request")
     assert figures["failed"] == 0
-    assert figures["request"] > figures["plain"] > 0
+    assert min(figures[name] for name in ("request", "explain", "plain")) > 0
     assert f"{figures['request'] / figures['explain']:.2f} times that of `explain`" in page("serving")
 
 
