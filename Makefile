@@ -4,10 +4,15 @@ VENV   := .venv
 WORKERS ?= 2
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
-# Without its dependencies: two of them are boosting libraries that none of its methods here needs.
-RIVALS := dice-ml==0.12 raiutils==0.4.2 nflows==0.14
+# What the core is built with; in the environment itself, so that a second build finds the first one's objects.
+BUILDS := "scikit-build-core>=0.11" "nanobind>=2.4" cmake ninja
+CORE   := CMakeLists.txt $(wildcard core/*.cpp core/*.hpp)
+# Without their dependencies: DiCE's are boosting libraries that none of its methods here needs, NICE's are of old
+# versions, and XGBoost's is for graphics cards.
+RIVALS := dice-ml==0.12 raiutils==0.4.2 nflows==0.14 NICEx==0.2.3 treecf==0.3.2 \
+          xgboost==3.2.0 lightgbm==4.7.0
 
-.PHONY: demo quick test browser ui lint format recording bench docs screenshots clean
+.PHONY: demo quick test browser ui lint format recording bench docs screenshots wheel sanitize clean
 
 demo: $(READY)  ## train on the shipped table and explain three refused people
 	$(BIN)/dicoflex demo
@@ -47,13 +52,22 @@ docs: $(READY)  ## refresh the output and the tree shown in the documentation
 screenshots: $(READY)  ## take the documentation's pictures of the explorer anew
 	$(BIN)/python docs/screenshots.py
 
+wheel: $(READY)  ## a wheel and a source distribution in dist/
+	$(BIN)/pip install --quiet --disable-pip-version-check build
+	.ci/compiler $(BIN)/python -m build --no-isolation
+
+sanitize: $(READY)  ## the core's tests with the address and undefined-behaviour sanitizers
+	.ci/sanitize
+
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache
+	rm -rf build dist $(VENV) .pytest_cache .mypy_cache .ruff_cache
 
 # The stamp makes a second run quick: pip runs only when what it reads has changed.
-$(READY): pyproject.toml pins.txt
+$(READY): pyproject.toml pins.txt $(CORE)
 	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check $(BUILDS)
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint pins.txt torch
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint pins.txt --editable ".[test,bench]"
+	.ci/compiler $(BIN)/pip install --quiet --disable-pip-version-check --constraint pins.txt --no-build-isolation \
+	  --editable ".[test,bench]"
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps $(RIVALS)
 	touch $(READY)

@@ -15,7 +15,7 @@ import torch
 
 from benchmarks import summary
 from benchmarks.cells import Result, run
-from benchmarks.experiments import ablation, answers, quality, recourse, targets
+from benchmarks.experiments import ablation, answers, nearer, quality, recourse, targets
 from benchmarks.experiments.fuzz.bases import BASES
 from benchmarks.experiments.recourse.people import TABLE as AUDITED
 from benchmarks.experiments.serving.measuring import PARTS as SERVING
@@ -24,7 +24,7 @@ from benchmarks.methods import METHODS
 from benchmarks.options import Options
 from benchmarks.pages import Finding, foot
 from benchmarks.registry import EXPERIMENTS, PAPER
-from benchmarks.tables import GERMAN, MAIN
+from benchmarks.tables import GENERATED, GERMAN, MAIN
 from dicoflex.errors import UserError, named
 from dicoflex.runtime.whole_files import replacing, write_text
 
@@ -36,9 +36,19 @@ SUMMARY = "paper"
 DPI = 130
 # What --tables, --methods and --parts may name.
 KNOWN = {
-    "table": tuple(dict.fromkeys((*MAIN, GERMAN, AUDITED, *targets.TABLES))),
+    "table": tuple(dict.fromkeys((*MAIN, GERMAN, GENERATED, AUDITED, *targets.TABLES))),
     "method": tuple(
-        dict.fromkeys((*METHODS, *ablation.METHODS, *quality.METHODS, *answers.METHODS, *recourse.METHODS, *BASES))
+        dict.fromkeys(
+            (
+                *METHODS,
+                *ablation.METHODS,
+                *quality.METHODS,
+                *answers.METHODS,
+                *nearer.METHODS,
+                *recourse.METHODS,
+                *BASES,
+            )
+        )
     ),
     "part": (*SPEED, *SERVING),
 }

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["ADULT", "BANK", "DEFAULT", "GERMAN", "GMC", "LENDING_CLUB", "MAIN", "TABLES", "TWO_MOONS", "Table"]
+__all__ = [
+    "ADULT", "BANK", "DEFAULT", "GENERATED", "GERMAN", "GMC", "LENDING_CLUB", "MAIN", "TABLES", "TWO_MOONS", "Table",
+]  # fmt: skip
 
 from dataclasses import dataclass
 
@@ -28,7 +30,8 @@ TABLES: dict[str, Table] = {
     "lending-club": Table("Lending Club", ("emp_length", "home_ownership", "annual_inc"), ("Lending", "Club")),
     "german": Table("German Credit", printed=("German", "Credit")),
     "two-moons": Table("Two moons"),
+    "generated": Table("Generated, four continuous columns"),
 }
-ADULT, BANK, DEFAULT, GMC, LENDING_CLUB, GERMAN, TWO_MOONS = TABLES
+ADULT, BANK, DEFAULT, GMC, LENDING_CLUB, GERMAN, TWO_MOONS, GENERATED = TABLES
 MAIN = (ADULT, BANK, DEFAULT, GMC, LENDING_CLUB)
 """The tables of the paper's main comparison."""

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from benchmarks.baselines.base import Answers, Now, Problem
 from benchmarks.black_boxes import BLACK_BOXES
 from benchmarks.cells import Cell, Size
+from benchmarks.generated import generated
 from benchmarks.row_judge import RowJudge
-from benchmarks.tables import TWO_MOONS
+from benchmarks.tables import GENERATED, TWO_MOONS
 from dicoflex import datasets, metrics
 from dicoflex.datasets import Dataset
 from dicoflex.errors import DataError
@@ -117,6 +118,8 @@ def load(table: str, rows: int | None = None) -> Dataset:
     """The authors' split of a table, cut to `rows`; Adult without their files, and German, come as they ship."""
     if table == TWO_MOONS:
         data = datasets.two_moons()
+    elif table == GENERATED:
+        data = generated()
     else:
         try:
             data = datasets.load(table, split="paper")

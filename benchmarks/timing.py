@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import numba
 import torch
 from threadpoolctl import threadpool_limits
+
+from dicoflex.runtime.threads import thread_limit, use_threads
 
 Work = Callable[[int], int]
 """From the number of the turn to how much was produced."""
@@ -43,13 +44,13 @@ def _timing(seconds: Sequence[float], answers: Sequence[int]) -> dict[str, Any]:
 
 @contextmanager
 def threads(n: int) -> Iterator[None]:
-    """Our compiled code on `n` threads inside."""
-    before = numba.get_num_threads()
-    numba.set_num_threads(n)
+    """Our core on `n` threads inside."""
+    before = thread_limit()
+    use_threads(n)
     try:
         yield
     finally:
-        numba.set_num_threads(before)
+        use_threads(before)
 
 
 class BestThreads:

@@ -11,7 +11,6 @@ from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
-import numba
 import numpy as np
 import pandas as pd
 import pytest
@@ -21,6 +20,7 @@ from hypothesis import HealthCheck, settings
 from dicoflex import DiCoFlex
 from dicoflex.generators import GENERATORS
 from dicoflex.learning import stand_in, training
+from dicoflex.runtime.threads import thread_limit, use_threads
 from spreading import ByFile, long_ones_first
 
 # Steps in tests are tiny: on a busy machine, threads that wait for each other cost twenty times the work itself.
@@ -116,7 +116,8 @@ def fit_quickly(X: pd.DataFrame, y: Any, generator: str = "mixed", *, steps: int
 
     Rows are remembered where the density can't do without them.
     """
-    for_fit = {k: given.pop(k) for k in ("predict_proba", "predict", "classes", "remember_rows") if k in given}
+    names = ("predict_proba", "predict", "classes", "calls", "threshold", "remember_rows")
+    for_fit = {k: given.pop(k) for k in names if k in given}
     if GENERATORS[generator].keeps_rows:
         for_fit.setdefault("remember_rows", ROW_KEY)
     with small_stand_in(steps=steps):
@@ -131,12 +132,12 @@ def one_torch_thread() -> None:
 
 @pytest.fixture(scope="module")
 def one_thread() -> Iterator[None]:
-    """Compiled loops on one thread: batches are tiny here, and threads on a busy machine wait for each other."""
-    before = numba.get_num_threads()
-    numba.set_num_threads(1)
+    """The core's work on one thread: batches are tiny here, and threads on a busy machine wait for each other."""
+    before = thread_limit()
+    use_threads(1)
     torch.set_num_threads(1)
     yield
-    numba.set_num_threads(before)
+    use_threads(before)
 
 
 @pytest.fixture(scope="module")

@@ -25,7 +25,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory, few_steps: None) -> tuple[Path
     # One thread: on a busy machine, threads that wait for each other take longer than the work itself.
     with pytest.MonkeyPatch.context() as patch, threadpool_limits(1):
         patch.setattr(stand_in, "STEPS", 300)
-        page = demo.run(out, rows=1500, seconds=3.0, seed=0, answers=2, console=console)
+        page = demo.run(out, rows=1500, seconds=12.0, seed=0, answers=2, console=console)
     assert page == out / "report.html"
     assert isinstance(console.file, io.StringIO)
     return out, console.file.getvalue()

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-import numba
 import numpy as np
 import pandas as pd
 import pytest
 
-from dicoflex import neighbours
+from dicoflex import _core, neighbours
 from dicoflex.neighbours import Pool, nearest
+from dicoflex.runtime.threads import thread_limit, use_threads
 from dicoflex.table.encoding import Encoding, Parts
 from dicoflex.table.schema import Schema
 
@@ -246,21 +246,15 @@ def test_progress_counts_every_anchor_once(monkeypatch: pytest.MonkeyPatch) -> N
 def test_threads_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(neighbours, "SERIAL_WORK", 0)
     world = table()
-    before = numba.get_num_threads()
+    before = thread_limit()
     many = search(world, np.full(40, 0.08), 16)
     try:
-        numba.set_num_threads(1)
+        use_threads(1)
         one = search(world, np.full(40, 0.08), 16)
     finally:
-        numba.set_num_threads(before)
+        use_threads(before)
     np.testing.assert_array_equal(one.rows, many.rows)
     np.testing.assert_array_equal(one.distances, many.distances)
-
-
-@pytest.mark.parametrize("p", [*EXPONENTS, 0.5, 3.0])
-@pytest.mark.parametrize("x", [-2.5, -1e-300, 0.0, 1e-9, 1.0, 7.0])
-def test_powers(x: float, p: float) -> None:
-    assert neighbours._power.py_func(x, p) == pytest.approx(abs(x) ** p, rel=1e-12)
 
 
 # -- pools of many leaves ------------------------------------------------------------------------------------------
@@ -400,7 +394,7 @@ def test_any_alpha(p: float, alpha: float) -> None:
     assert_nearest(Task.make(usual(rng, 1500), rng), p, alpha=alpha)
 
 
-@pytest.mark.parametrize("k", [1, neighbours.LEAF, neighbours.LEAF + 1, 200])
+@pytest.mark.parametrize("k", [1, _core.LEAF, _core.LEAF + 1, 200])
 @pytest.mark.parametrize("p", [0.01, 2.0])
 def test_as_many_as_a_leaf_has_and_more(p: float, k: int) -> None:
     rng = np.random.default_rng(9)
@@ -440,45 +434,10 @@ def test_every_row_is_in_one_leaf_of_its_class(columns: Callable[..., Columns]) 
     rng = np.random.default_rng(12)
     task = Task.make(columns(rng, 1500), rng)
     pool = Pool.group(task.parts, task.labels, 4)
-    leaves = pool.leaves
-    filled = leaves.positions < 1500
-    assert sorted(leaves.positions[filled]) == list(range(1500))
+    first, positions = neighbours._cut(pool.parts.codes, pool.parts.numbers, pool.start)
+    filled = positions < 1500
+    assert sorted(positions[filled]) == list(range(1500))
     for label in range(4):
-        at = slice(leaves.first[label], leaves.first[label + 1])
-        assert (task.labels[pool.order[leaves.positions[at][filled[at]]]] == label).all()
+        at = slice(first[label], first[label + 1])
+        assert (task.labels[pool.order[positions[at][filled[at]]]] == label).all()
     assert filled.any(axis=1).all()
-    assert leaves.last.tolist() == np.where(filled, leaves.positions, -1).max(axis=1).tolist()
-
-
-def test_halves_are_cut_where_a_value_changes() -> None:
-    assert neighbours._middle(np.repeat([0.0, 1.0, 2.0], [90, 50, 60])) == 90
-    assert neighbours._middle(np.zeros(200)) == 2 * neighbours.LEAF
-    assert neighbours._middle(np.repeat([0.0, 1.0], [199, 1])) == 2 * neighbours.LEAF
-
-
-@pytest.mark.parametrize("p", [0.01, 0.25, 1.0, 1.7, 2.0, 4.0])
-def test_a_float32_power_is_within_the_slack(p: float) -> None:
-    x = np.exp(np.random.default_rng(13).uniform(-30.0, 9.0, 2000)).astype(np.float32)
-    power = np.array([neighbours._power32(each, np.float32(p)) for each in x], dtype=np.float64)
-    np.testing.assert_allclose(power, x.astype(np.float64) ** p, rtol=neighbours.SLACK * (1 + p) / 3, atol=1e-37)
-
-
-@pytest.mark.parametrize("p", [0.01, 2.0, 20.0])
-def test_a_float32_power_of_any_size_is_no_greater(p: float) -> None:
-    for x in (0.0, 1e-45, 1e-38, 1e-30, 1e-3, 1e9):
-        power = neighbours._power32(np.float32(x), np.float32(p))
-        assert 0.0 <= power <= min(x**p, 2.0**60) * (1 + neighbours.SLACK * (1 + p))
-
-
-@pytest.mark.parametrize(
-    ("values", "value", "gap"),
-    [([1.0, 2.0, 4.0], 2.0, 1.0), ([1.0, 2.0, 4.0], 3.75, 0.25), ([1.0, 2.0], 0.0, 1.0), ([1.0, 2.0], 9.0, 7.0)],
-)
-def test_the_nearest_other_value(values: list[float], value: float, gap: float) -> None:
-    padded = np.array([value + 0.01, *values, value - 0.01])
-    assert neighbours._nearest_other(padded, 1, 1 + len(values), value) == gap
-
-
-@pytest.mark.parametrize("values", [[], [2.0]])
-def test_without_another_value_nothing_can_be_added(values: list[float]) -> None:
-    assert neighbours._nearest_other(np.array([*values, 3.0]), 0, len(values), 2.0) == 0.0

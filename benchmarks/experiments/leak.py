@@ -1,11 +1,12 @@
-"""What a model file gives away: the leak audit on Adult and German, with and without what guards against it.
+"""What a model file gives away: the leak audit on three tables, with and without what guards against it.
 
 The leak audit (`dicoflex audit leak`, docs/privacy.md) attacks models of the default density: training rows are
 members, test rows are not. AUC 0.5 and 1 % found at 1 % false alarms mean that an attack found nothing, not that there
 is nothing to find. Whether rows are remembered changes no weight, and without the key the hashes tell nothing but their
 number, so one model serves for answers as usual and for `novel` ones. Copies: the share of answers that equal a
 training row; in brackets, one of as many training rows as there are held-out rows, and a held-out row. Validity is that
-of `explain`'s answers, and of draws as `sample` gives them in brackets.
+of `explain`'s answers, and of draws as `sample` gives them in brackets. Of a generated table, models of 500 to 10,000
+rows are attacked as they come, nothing set.
 
     dicoflex bench leak                        in full, about twenty minutes
     dicoflex bench leak --quick                a slice in a minute
@@ -27,11 +28,11 @@ from benchmarks.cells import Cell, Result, Size, measured
 from benchmarks.methods import QUICK_MIXED
 from benchmarks.options import Options
 from benchmarks.pages import head, number, table
-from benchmarks.tables import ADULT, GERMAN, TABLES
+from benchmarks.tables import ADULT, GENERATED, GERMAN, TABLES
 from benchmarks.tasks import Task, prepare
 from dicoflex import DiCoFlex
+from dicoflex.attacks import ATTACKS
 from dicoflex.audit import Effort, LeakReport, leak, odd_rows
-from dicoflex.audit.membership import ATTACKS
 
 TITLE = "What a model file gives away"
 ODD = 20
@@ -44,16 +45,27 @@ MODELS: dict[str, dict[str, Any]] = {
     "min_count=5, coherence": {"min_count": 5, "coherence": True, "planted": 0},
     "planted": {"min_count": 5, "coherence": False, "planted": ODD},
 }
-QUASI = {ADULT: ("age", "race", "sex", "native_country"), GERMAN: ("age", "personal_status_sex", "job")}
+BY_ROWS = (500, 1_000, 2_000, 4_000, 10_000)
+QUICK_ROWS = (600,)
+QUASI = {
+    GENERATED: ("age", "region", "married"),
+    ADULT: ("age", "race", "sex", "native_country"),
+    GERMAN: ("age", "personal_status_sex", "job"),
+}
 FULL = Size(learning=None)
 QUICK_QUERIES = 40
 
 
 def cells(options: Options) -> list[Cell]:
-    """Every model on Adult and German; in a quick run on German."""
+    """Every model on Adult and German, and one of each number of rows; in a quick run on German and of 600 rows."""
     found = []
-    for name in options.pick_tables((ADULT, GERMAN), quick=(GERMAN,)):
+    for name in options.pick_tables((ADULT, GERMAN, GENERATED), quick=(GERMAN, GENERATED)):
         size = options.size(FULL)
+        if name == GENERATED:
+            found += [
+                _of_rows(cell, size, n) for cell in options.cells("leak", name, ["mixed"]) for n in _rows(options)
+            ]
+            continue
         for cell in (replace(one, size=size) for one in options.cells("leak", name, ["mixed"])):
             found += [
                 replace(cell, settings=tuple({"model": model, **given}.items())) for model, given in MODELS.items()
@@ -61,12 +73,22 @@ def cells(options: Options) -> list[Cell]:
     return found
 
 
+def _rows(options: Options) -> tuple[int, ...]:
+    return QUICK_ROWS if options.quick else BY_ROWS
+
+
+def _of_rows(cell: Cell, size: Size, n: int) -> Cell:
+    """The cell of a model of so many rows, nothing set."""
+    settings = {"model": f"{n:,} rows", **MODELS["min_count=5, coherence"]}
+    return replace(cell, size=replace(size, rows=n), settings=tuple(settings.items()))
+
+
 def measure(cell: Cell, models: Path) -> dict[str, Any]:  # noqa: ARG001
     """The audit of one model, for answers as usual and for novel ones."""
     task = prepare(cell)
     odd = _odd(cell, task)
     explainer = _fitted(cell, task, odd)
-    effort = Effort(queries=QUICK_QUERIES) if cell.size.quick else Effort()
+    effort = Effort(queries=QUICK_QUERIES, guessed=QUICK_QUERIES) if cell.size.quick else Effort()
     asked = {
         "quasi": [name for name in QUASI[cell.table] if name in task.data.X_train],
         "planted": odd,
@@ -75,7 +97,7 @@ def measure(cell: Cell, models: Path) -> dict[str, Any]:  # noqa: ARG001
     train, others = task.data.X_train, task.data.X_test
     audits = {
         "as usual": leak(explainer, train, others, effort=effort, **asked),
-        "novel": leak(explainer, train, others, novel=True, effort=replace(effort, attacks=()), **asked),
+        "novel": leak(explainer, train, others, novel=True, effort=replace(effort, attacks=(), guessed=0), **asked),
     }
     return {
         "audits": {name: _figures(audit) for name, audit in audits.items()},
@@ -136,6 +158,9 @@ def page(results: Sequence[Result], command: str) -> str:
         lines.append(_rows_line(here[0]))
         lines.append(_audit_table(plain))
         lines.append(_attack_table(plain))
+        lines.append(_guess_table(plain))
+        if name == GENERATED:
+            continue
         lines.append(f"\n{ODD} odd rows, columns drawn apart from each other, planted among the training rows:\n")
         lines.append(_planted_table([result for result in here if result.cell.setting("planted")]))
     return "".join(lines)
@@ -173,6 +198,17 @@ def _attack_table(results: Sequence[Result]) -> str:
         found = result.figures["audits"]["as usual"]["attacks"]
         rows.append([result.cell.setting("model"), *(_attack(found.get(name)) for name in attacks)])
     return table(["membership: AUC (found at 1 %)", *attacks], rows)
+
+
+def _guess_table(results: Sequence[Result]) -> str:
+    """How often a value is found from all others, by each density: the mean over numbers of many values."""
+    rows = []
+    for result in results:
+        for name, found in result.figures["audits"]["as usual"]["attributes"].items():
+            mean = found["mean"]
+            sure = f"{mean['surest_members']:.1%} ({mean['surest_others']:.1%})"
+            rows.append([result.cell.setting("model"), name, f"{mean['members']:.1%} ({mean['others']:.1%})", sure])
+    return table(["values found of members (others)", "by", "of all", "in the attacker's surest quarter"], rows)
 
 
 def _attack(found: dict[str, float] | None) -> str:

@@ -45,7 +45,7 @@ NAMES = {
     DIABETES: "diabetes", FRIEDMAN: "Friedman's function", ADULT: "Adult, probability", THREE: "three", TEN: "ten",
 }  # fmt: skip
 FULL = Size(queries=20, learning=None)
-QUICK = Size(rows=500, queries=4, learning=0.5, quick=True)
+QUICK = Size(rows=500, queries=4, learning=6.0, quick=True)
 INTERVALS, QUICK_INTERVALS = 40, 3
 N = 5
 EXPONENTS = (2.0, 0.01)
@@ -222,7 +222,7 @@ def _classes(cell: Cell, rng: np.random.Generator) -> dict[str, Any]:
     now, told = np.asarray(own.says(rows)), {}
     for p in EXPONENTS:
         found = model.explain(rows, target="other", n=N, p=p, random_state=cell.seed)
-        said = np.asarray(own.says(found.frame))
+        said = np.asarray(own.says(found.frame)) if len(found) else now[:0]
         told[f"{p:g}"] = {
             "answers": len(found),
             "other": float(np.mean(said != now[found.positions])),

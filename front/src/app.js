@@ -6,6 +6,7 @@ import { Head } from "./head.js";
 import { place, redo, undo } from "./history.js";
 import * as icons from "./icons.js";
 import { Cards } from "./narrow.js";
+import { Owner } from "./owner.js";
 import { Paper } from "./paper.js";
 import { Nobody, Offers, Picker } from "./picker.js";
 import { openReceipt } from "./plans.js";
@@ -47,8 +48,8 @@ function Trust() {
 
 function Asked() {
   const already = answer.value?.status === "already";
-  return <><Lead /><Head />{!narrow.value && <Wishes />}<Status />
-    {already ? <Offers /> : <><Words />{narrow.value ? <Cards /> : <Table />}</>}
+  return <><Lead /><Head />{!narrow.value && <><Wishes /><Owner /></>}<Status />
+    {already ? <Offers /> : narrow.value ? <><Cards /><Words /></> : <><Words /><Table /></>}
     {!dialog.value && <div class="only-print"><Paper plans={plans.value.filter((plan) => !plan.stale)} /></div>}<Drawers /></>;
 }
 

@@ -6,6 +6,7 @@ import { model, question, wish } from "./state.js";
 import { go } from "./picker.js";
 import { number, percent, t } from "./texts.js";
 import { Bar } from "./plans.js";
+import { download } from "./receipt.js";
 
 const found = signal(null);
 const group = signal("");
@@ -35,15 +36,46 @@ const stop = () => running?.abort();
 
 const share = (some, all) => (all ? some / all : 0);
 
+/** Fewer people than this have no percentage, which one of them more would turn over. */
+const FEW = 5;
+
+/** Wilson's interval at 95 %: between which shares the true one lies. */
+function interval(some, all) {
+  const [z, p] = [1.96, some / all];
+  const middle = (p + (z * z) / (2 * all)) / (1 + (z * z) / all);
+  const half = (z * Math.sqrt((p * (1 - p)) / all + (z * z) / (4 * all * all))) / (1 + (z * z) / all);
+  return [Math.max(0, middle - half), Math.min(1, middle + half)];
+}
+
+function Share({ some, all }) {
+  if (all < FEW) return <span>{t("cohort.few", { some, n: all })}</span>;
+  const [low, high] = interval(some, all);
+  return <><Bar share={share(some, all)} /> {percent(share(some, all))} <span class="quiet">{t("cohort.between", { low: percent(low), high: percent(high) })}</span></>;
+}
+
+const nameOf = (one) => (one.group === null ? t("missing") : String(one.group));
+
 function Groups({ groups }) {
   if (!groups?.length) return null;
-  return <table class="costs"><thead><tr><th scope="col">{t("cohort.group")}</th><th scope="col">{t("cohort.people")}</th><th scope="col">{t("cohort.way")}</th></tr></thead>
-    <tbody>{groups.map((one) => <tr key={String(one.group)}><th scope="row">{one.group === null ? t("missing") : String(one.group)}</th><td>{number(one.people)}</td><td><Bar share={share(one.with_way, one.people)} /> {percent(share(one.with_way, one.people))}</td></tr>)}</tbody></table>;
+  return <table class="costs"><thead><tr><th scope="col">{t("cohort.group")}</th><th scope="col">{t("cohort.people")}</th><th scope="col">{t("cohort.way")}</th><th scope="col">{t("cohort.burden")}</th></tr></thead>
+    <tbody>{groups.map((one) => <tr key={nameOf(one)}><th scope="row">{nameOf(one)}</th><td data-name={t("cohort.people")}>{number(one.people)}</td><td><Share some={one.with_way} all={one.people} /></td>
+      <td data-name={t("cohort.burden")}>{one.changes === null || one.with_way < FEW ? "–" : number(one.changes, { maximumFractionDigits: 1 })}</td></tr>)}</tbody></table>;
+}
+
+const quoted = (value) => (/[",\n]/.test(String(value ?? "")) ? `"${String(value).replaceAll('"', '""')}"` : String(value ?? ""));
+
+/** The groups, and who has no plan, as a file. */
+function save({ groups, without, with_way: some, done }) {
+  const all = groups.length ? groups : [{ group: "", people: done, with_way: some, changes: null }];
+  const ends = (one) => (one.people < FEW ? ["", "", ""] : [share(one.with_way, one.people), ...interval(one.with_way, one.people)].map((found) => found.toFixed(4)));
+  const rows = [["group", "people", "with_plan", "share", "low", "high", "mean_changes"], ...all.map((one) => [nameOf(one), one.people, one.with_way, ...ends(one), one.changes]),
+    [], ["without_plan", "proved"], ...without.map((one) => [one.id, one.proved])];
+  download("many-people.csv", "text/csv", rows.map((row) => row.map(quoted).join(",")).join("\n"));
 }
 
 function Without({ without }) {
   if (!without?.length) return null;
-  return <details class="without"><summary>{t("cohort.without", { n: without.length })}</summary><ul class="plain">{without.map((one) => <li key={one.id}><button type="button" class="link" onClick={() => go(one.id)}>{one.label}</button> <span class="quiet">{one.reason}</span></li>)}</ul></details>;
+  return <details class="without"><summary>{t("cohort.without", { n: without.length })}</summary><ul class="plain">{without.map((one) => <li key={one.id}><button type="button" class="link" onClick={() => go(one.id)}>{one.label}</button> <span class="quiet">{t(one.proved ? "cohort.proved" : "cohort.open")}</span></li>)}</ul></details>;
 }
 
 export function Cohort() {
@@ -55,5 +87,6 @@ export function Cohort() {
     {result && <div aria-busy={result.running}>{result.running && <progress max={result.total || 1} value={result.done} aria-label={t("cohort.progress")}></progress>}
       {result.error && <p class="problem">{result.error}</p>}
       {result.done > 0 && <p><strong>{t("cohort.found", { some: result.with_way, n: result.done })}</strong> {result.question !== question.value && <span class="quiet">{t("cohort.older")}</span>}</p>}
-      <Groups groups={result.groups} /><Without without={result.without} /></div>}</>;
+      <Groups groups={result.groups} /><Without without={result.without} />
+      {!result.running && result.done > 0 && <button type="button" class="quiet" onClick={() => save(result)}>{t("cohort.save")}</button>}</div>}</>;
 }

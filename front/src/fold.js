@@ -2,13 +2,14 @@
 import { signal } from "@preact/signals";
 import { isLimited } from "./limits.js";
 import { VIRTUAL, model, wish } from "./state.js";
+import { own } from "./values.js";
 
 /** Rows that were touched, or folded again, by name. */
 const told = signal({});
 const tell = (name, open) => (told.value = { ...told.value, [name]: open });
 
 /** Rows of a wide table have one height, and rows with limits show them. */
-export const isOpen = ({ name }) => model.value.features.length > VIRTUAL || (told.value[name] ?? isLimited(wish.value, name));
+export const isOpen = ({ name }) => model.value.features.length > VIRTUAL || (own(told.value, name) ?? isLimited(wish.value, name));
 
 /** The name of a feature, which opens and folds its row. */
 export function Name({ feature, fixed }) {

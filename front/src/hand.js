@@ -6,12 +6,12 @@ import * as icons from "./icons.js";
 import { broken, setHand, setPin, setRange } from "./limits.js";
 import { model, score, values, wish } from "./state.js";
 import { numeral, t } from "./texts.js";
-import { shown } from "./values.js";
+import { has, own, shown } from "./values.js";
 import { classes } from "./view.js";
 
 const FEW = 12;
 
-export const handValue = (name) => (name in wish.value.hand ? wish.value.hand[name] : values.value?.[name] ?? null);
+export const handValue = (name) => (has(wish.value.hand, name) ? wish.value.hand[name] : own(values.value, name) ?? null);
 const set = (feature, value) => change(setHand(wish.value, feature.name, value, values.value[feature.name]));
 const pin = (feature) => change(setPin(wish.value, feature.name, handValue(feature.name)));
 
@@ -41,11 +41,11 @@ function Value({ feature }) {
   const value = handValue(feature.name);
   const label = t("hand.name", { feature: feature.text });
   if (feature.kind === "number") return <NumberField class="hand-value" live value={value} aria-label={label} placeholder={t("missing")}
-    onValue={(next) => (next !== null || feature.missing) && set(feature, next)} onEnter={() => !(feature.name in wish.value.pin) && pin(feature)} />;
+    onValue={(next) => (next !== null || feature.missing) && set(feature, next)} onEnter={() => !has(wish.value.pin, feature.name) && pin(feature)} />;
   if (feature.levels.length > FEW) return <Typed feature={feature} label={label} />;
   const offered = [...feature.levels.map((level) => level.value), ...(feature.missing || value === null ? [null] : [])];
   return <select class="hand-value" aria-label={label} value={offered.indexOf(value)} onChange={(event) => set(feature, offered[Number(event.target.value)])}
-      onKeyDown={(event) => event.key === "Enter" && !(feature.name in wish.value.pin) && pin(feature)}>
+      onKeyDown={(event) => event.key === "Enter" && !has(wish.value.pin, feature.name) && pin(feature)}>
     {offered.map((one, i) => <option value={i} selected={one === value}>{shown(feature, one)}</option>)}</select>;
 }
 
@@ -54,7 +54,7 @@ function Broken({ feature }) {
   const value = handValue(feature.name);
   const why = broken({ ...wish.value, pin: {} }, feature, value, values.value?.[feature.name]);
   if (!why) return null;
-  const [low, high] = wish.value.range[feature.name] ?? [];
+  const [low, high] = own(wish.value.range, feature.name) ?? [];
   const move = () => change(setRange(wish.value, feature.name, [low === null ? null : Math.min(low, value), high === null ? null : Math.max(high, value)]));
   const say = (end) => (end === null || end === undefined ? "" : shown(feature, end));
   const key = why !== "range" ? "broken" : low === null ? "above" : high === null ? "below" : "range";
@@ -64,9 +64,10 @@ function Broken({ feature }) {
 
 /** The cell of a feature in the column "by hand". */
 export function Hand({ feature }) {
-  if (feature.locked) return <span class="quiet">{shown(feature, values.value?.[feature.name])}</span>;
-  const held = feature.name in wish.value.pin;
-  return <><div class={classes("hand", feature.name in wish.value.hand && "edited", held && "held")}><Value feature={feature} />
+  if (!values.value) return <span class="quiet">…</span>;
+  if (feature.locked) return <span class="quiet">{shown(feature, values.value[feature.name])}</span>;
+  const held = has(wish.value.pin, feature.name);
+  return <><div class={classes("hand", has(wish.value.hand, feature.name) && "edited", held && "held")}><Value feature={feature} />
     <button type="button" class="icon-button pin" aria-pressed={held} aria-label={t("pin.name", { feature: feature.text })} title={t("pin.title")} onClick={() => pin(feature)}>{icons.pin(held)}</button></div>
     <Broken feature={feature} /></>;
 }

@@ -2,7 +2,7 @@
 import { signal } from "@preact/signals";
 import { START } from "./limits.js";
 import { read, write } from "./link.js";
-import { answer, banner, loosenings, model, refusal, settled, wish } from "./state.js";
+import { answer, banner, loosenings, model, refusal, score, settled, wish } from "./state.js";
 
 const SETTLE = 250;
 const REWRITE = 200; // browsers slow pages down that write the address more often
@@ -17,6 +17,7 @@ export const steps = signal([]);
 export const moving = signal(false);
 
 let gesture = false;
+let held = false; // a key or the pointer is down: a gesture lasts until it is let go, however long it rests
 let timer = null;
 let rewrite = null;
 let unread = [];
@@ -64,16 +65,23 @@ export function later() {
 
 function close() {
   if (gesture) rewriteNow();
-  gesture = false;
+  gesture &&= held;
   moving.value = false;
   calm.value += 1;
 }
 
 function finish() {
+  held = false;
   if (!gesture) return;
   clearTimeout(timer);
   close();
 }
+
+const hold = () => (held = true);
+const release = () => {
+  held = false;
+  if (gesture) later();
+};
 
 export const undo = () => {
   finish();
@@ -102,7 +110,7 @@ function restore(state) {
 
 /** Answers about somebody else are not shown. */
 export function forget() {
-  answer.value = settled.value = loosenings.value = null;
+  answer.value = settled.value = loosenings.value = score.value = null;
 }
 
 /** Read the link that the page was opened with, and follow Back and Forward from now on. */
@@ -112,6 +120,8 @@ export function begin() {
   steps.value = Array(place.value.top).fill(null);
   restore(history.state);
   history.replaceState(entry(at), "", hash());
+  for (const name of ["pointerdown", "keydown"]) addEventListener(name, hold, true);
+  for (const name of ["pointerup", "pointercancel", "keyup", "blur"]) addEventListener(name, release, true);
   addEventListener("popstate", (event) => {
     gesture = false;
     clearTimeout(rewrite);

@@ -8,6 +8,7 @@ learn(words);
 export { Cohort as cohort } from "./cohort.js";
 export { Costs as costs } from "./costs.js";
 export { Curve as curve } from "./curve.js";
+export { Everyone as everyone } from "./everyone.js";
 export { Help as help } from "./help.js";
 export { More as more } from "./more.js";
 export { Own as own } from "./own.js";

@@ -4,7 +4,7 @@ import { change } from "./history.js";
 import { allOf, setOnly } from "./limits.js";
 import { answer, score, wish } from "./state.js";
 import { parts, t } from "./texts.js";
-import { shown } from "./values.js";
+import { own, shown } from "./values.js";
 import { classes } from "./view.js";
 
 const FEW = 12;
@@ -12,7 +12,7 @@ const LISTED = 300;
 
 function useTicks(feature) {
   const [refused, setRefused] = useState(false);
-  const ticked = wish.value.only[feature.name] ?? allOf(feature);
+  const ticked = own(wish.value.only, feature.name) ?? allOf(feature);
   const set = (values) => {
     const patch = setOnly(wish.value, feature, allOf(feature).filter((value) => values.includes(value)));
     setRefused(!patch);
@@ -23,17 +23,17 @@ function useTicks(feature) {
 }
 
 const probable = (feature, value) => {
-  const found = score.value?.strips?.[feature.name]?.find((one) => one.value === value);
+  const found = own(score.value?.strips, feature.name)?.find((one) => one.value === value);
   return found && found.probability >= (answer.value?.needed ?? 0.5);
 };
 
 function Tick({ feature, value, now, ticks, disabled }) {
   const current = value === now && !wish.value.strict;
-  const landed = answer.value?.reach?.[feature.name]?.values?.includes(value);
+  const landed = own(answer.value?.reach, feature.name)?.values?.includes(value);
   return <label class={classes("tick", value === now && "now", landed && "landed", probable(feature, value) && "yes", value === null && "none")} title={shown(feature, value)}>
     <input type="checkbox" checked={current || ticks.ticked.includes(value)} disabled={disabled || current}
       aria-label={value === null ? t("levels.missing", { feature: feature.text }) : undefined}
-      onChange={(event) => { ticks.toggle(value); event.target.checked = (wish.value.only[feature.name] ?? allOf(feature)).includes(value); }} />
+      onChange={(event) => { ticks.toggle(value); event.target.checked = (own(wish.value.only, feature.name) ?? allOf(feature)).includes(value); }} />
     <span>{shown(feature, value)}</span>
   </label>;
 }
@@ -70,7 +70,7 @@ function Many({ feature, now, disabled, ticks }) {
 function ManyList({ feature, now, disabled, ticks, search, setSearch }) {
   const sought = search.toLocaleLowerCase();
   const found = allOf(feature).filter((value) => shown(feature, value).toLocaleLowerCase().includes(sought));
-  const used = (answer.value?.reach?.[feature.name]?.values ?? []).filter((value) => value !== now);
+  const used = (own(answer.value?.reach, feature.name)?.values ?? []).filter((value) => value !== now);
   return <div class="panel">
     <input type="search" value={search} placeholder={t("search")} aria-label={t("levels.search", { feature: feature.text })} onInput={(event) => setSearch(event.target.value)} />
     <div class="row">

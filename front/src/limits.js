@@ -1,5 +1,5 @@
 // Limits as the page holds them, as the constraints that are sent, and whether a plan keeps them.
-import { levelOf } from "./values.js";
+import { has, levelOf, own } from "./values.js";
 
 export const EFFORT = { easy: 1, medium: 2, hard: 4 };
 
@@ -25,7 +25,7 @@ export function constraintsOf(wish, model) {
     allowed: wish.only,
     forbidden: Object.fromEntries(wish.known.map((name) => [name, [null]])),
     max_changes: wish.most,
-    cost: Object.fromEntries(able.map((one) => [one.name, EFFORT[wish.effort[one.name] ?? "medium"]])),
+    cost: Object.fromEntries(able.map((one) => [one.name, EFFORT[own(wish.effort, one.name) ?? "medium"]])),
     max_cost: wish.budget,
     rules: wish.rules,
     steps: wish.step,
@@ -78,8 +78,8 @@ export function wishOf(parts, wish) {
 
 /** Whether anything is said about a feature. */
 export const isLimited = (wish, name) =>
-  wish.freeze.includes(name) || name in wish.range || name in wish.way || name in wish.only ||
-  wish.known.includes(name) || name in wish.pin || name in wish.step || name in wish.effort || wish.not.some((one) => one.feature === name);
+  wish.freeze.includes(name) || has(wish.range, name) || has(wish.way, name) || has(wish.only, name) ||
+  wish.known.includes(name) || has(wish.pin, name) || has(wish.step, name) || has(wish.effort, name) || wish.not.some((one) => one.feature === name);
 
 /** How many limits there are. */
 export const countOf = (wish) =>
@@ -92,12 +92,12 @@ export function broken(wish, feature, value, before) {
   const { name } = feature;
   if (value === before) return null;
   if (wish.freeze.includes(name)) return "freeze";
-  if (name in wish.pin && value !== wish.pin[name]) return "pin";
-  if (value === null) return wish.known.includes(name) || name in wish.range || name in wish.way || (name in wish.only && !wish.only[name].includes(null)) ? "known" : null;
-  if (name in wish.only && !wish.only[name].includes(value)) return "only";
-  const [low, high] = wish.range[name] ?? [null, null];
+  if (has(wish.pin, name) && value !== wish.pin[name]) return "pin";
+  if (value === null) return wish.known.includes(name) || has(wish.range, name) || has(wish.way, name) || (has(wish.only, name) && !wish.only[name].includes(null)) ? "known" : null;
+  if (has(wish.only, name) && !wish.only[name].includes(value)) return "only";
+  const [low, high] = own(wish.range, name) ?? [null, null];
   if ((low !== null && value < low) || (high !== null && value > high)) return "range";
-  if (name in wish.way && before !== null && rank(feature, value) < rank(feature, before) === (wish.way[name] === "up")) return "way";
+  if (has(wish.way, name) && before !== null && rank(feature, value) < rank(feature, before) === (wish.way[name] === "up")) return "way";
   return wish.not.some((one) => one.feature === name && one.value === value) ? "not" : null;
 }
 
@@ -122,16 +122,16 @@ export const setWay = (wish, name, way) => ({ way: put(wish.way, name, way || nu
 export const setEffort = (wish, name, effort) => ({ effort: put(wish.effort, name, effort === "medium" ? null : effort) });
 export const setRange = (wish, name, [low, high]) => ({ range: put(wish.range, name, low === null && high === null ? null : [low, high]) });
 /** May it become missing? */
-export const maybeMissing = (wish, name) => (name in wish.only ? wish.only[name].includes(null) : !wish.known.includes(name));
+export const maybeMissing = (wish, name) => (has(wish.only, name) ? wish.only[name].includes(null) : !wish.known.includes(name));
 export function setKnown(wish, name) {
-  if (!(name in wish.only)) return { known: toggled(wish.known, name) };
+  if (!(has(wish.only, name))) return { known: toggled(wish.known, name) };
   return { only: put(wish.only, name, toggled(wish.only[name], null)), known: wish.known.filter((one) => one !== name) };
 }
 export const setHand = (wish, name, value, before) => ({
   hand: value === before ? without(wish.hand, name) : { ...wish.hand, [name]: value },
-  pin: name in wish.pin ? { ...wish.pin, [name]: value } : wish.pin,
+  pin: has(wish.pin, name) ? { ...wish.pin, [name]: value } : wish.pin,
 });
-export const setPin = (wish, name, value) => ({ pin: name in wish.pin ? without(wish.pin, name) : { ...wish.pin, [name]: value } });
+export const setPin = (wish, name, value) => ({ pin: has(wish.pin, name) ? without(wish.pin, name) : { ...wish.pin, [name]: value } });
 export const refuse = (wish, feature, value) => ({ not: [...wish.not, { feature, value }] });
 
 /** Which values a feature may take: all is no limit, none is refused. */

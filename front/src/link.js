@@ -1,6 +1,9 @@
 // A question as a readable link: limits and wishes, never a person's values.
 import { START } from "./limits.js";
 
+/** A key of its own, also where it is called `__proto__`. */
+const set = (named, name, value) => Object.defineProperty(named, name, { value, enumerable: true, configurable: true, writable: true });
+
 const VERSION = "1";
 const MISSING = "~";
 
@@ -106,10 +109,10 @@ function readPart(wish, model, key, text) {
   else if (field === "want") wish.want = classOf(model, decode(text));
   else if (field === "most") wish.most = text === "any" ? null : whole(text);
   else if (field === "lift") wish.lift = text.split(",").map(decode);
-  else if (field in LISTS) wish[LISTS[field]] = names();
-  else if (field in NUMBERS) wish[NUMBERS[field]] = numberOf(text);
-  else if (field === "up" || field === "down") names().forEach((name) => (wish.way[name] = field));
-  else if (field === "easy" || field === "hard") names().forEach((name) => (wish.effort[name] = field));
+  else if (Object.hasOwn(LISTS, field)) wish[LISTS[field]] = names();
+  else if (Object.hasOwn(NUMBERS, field)) wish[NUMBERS[field]] = numberOf(text);
+  else if (field === "up" || field === "down") names().forEach((name) => set(wish.way, name, field));
+  else if (field === "easy" || field === "hard") names().forEach((name) => set(wish.effort, name, field));
   else if (field === "rule") wish.rules.push(decode(text));
   else if (field === "strict") wish.strict = text === "1";
   else if (field === "plan") wish.plan = text;
@@ -121,10 +124,10 @@ function readOf(wish, field, feature, text) {
   if (field === "range") {
     const ends = text.split("..").map((end) => (end === "" ? null : numberOf(end)));
     must(ends.length === 2 && feature.kind === "number");
-    wish.range[name] = ends;
-  } else if (field === "only") wish.only[name] = text.split(",").map((one) => valueOf(feature, one));
-  else if (field === "step") wish.step[name] = numberOf(text);
-  else if (field === "pin" || field === "hand") wish[field][name] = valueOf(feature, text);
+    set(wish.range, name, ends);
+  } else if (field === "only") set(wish.only, name, text.split(",").map((one) => valueOf(feature, one)));
+  else if (field === "step") set(wish.step, name, numberOf(text));
+  else if (field === "pin" || field === "hand") set(wish[field], name, valueOf(feature, text));
   else if (field === "not") wish.not.push({ feature: name, value: valueOf(feature, text) });
   else throw new Error(field);
 }

@@ -5,6 +5,9 @@ import { calm, forget, later, moving } from "./history.js";
 import { EFFORT } from "./limits.js";
 import { answer, loosenings, model, person, plans, question, refusal, score, settled, values, visible, VIRTUAL, wanted, wish } from "./state.js";
 
+/** What can be loosened: too few plans, or none. */
+const LACKING = ["not_found", "infeasible", "contradictory", "short"];
+
 /** Plans keep their columns: what was shown stays where it was, new ones fill the gaps; the easiest first on request. */
 function inPlace(found, before, easy) {
   if (easy) return [...found].sort((one, two) => (one.cost ?? 0) - (two.cost ?? 0));
@@ -26,7 +29,7 @@ function answered(found, body) {
   batch(() => {
     answer.value = { ...found, body, plans: inPlace(found.plans, same ? before.plans : [], easy) };
     refusal.value = null;
-    if (found.status !== "none" && found.status !== "impossible" && found.status !== "short") loosenings.value = null;
+    if (!LACKING.includes(found.status)) loosenings.value = null;
   });
 }
 
@@ -57,6 +60,7 @@ const scoring = computed(() => {
 
 // -- settled ---------------------------------------------------------------------------------------------------
 
+const SEARCH = 60000;
 let leaving = null;
 
 async function settle(text) {
@@ -67,10 +71,15 @@ async function settle(text) {
   const options = { ended, timeout: 20000 };
   const shown = untracked(() => plans.value);
   try {
+    // A quick look that found nothing proves nothing: look thoroughly before anything else is said.
+    if (answer.value.status === "not_found" && !answer.value.search) {
+      const found = await once("search", { ...body, seq: 0 }, { ended, timeout: SEARCH });
+      if (question.value === text) answered({ ...found, search: found.search ?? {} }, body);
+      return;
+    }
     const found = await once("settle", { ...body, seq: 0, keys: shown.map((plan) => plan.key) }, options);
     if (question.value === text) settled.value = { ...found, text };
-    const status = answer.value?.status;
-    if (status === "none" || status === "short" || status === "impossible") {
+    if (LACKING.includes(answer.value?.status)) {
       const looser = await once("loosen", { ...body, seq: 0 }, options);
       if (question.value === text) loosenings.value = { ...looser, text };
     }

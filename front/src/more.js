@@ -1,4 +1,4 @@
-// More wishes: a total effort, rules, round numbers, how limits bind; and what the owner says.
+// More wishes: a total effort, rules, round numbers, how limits bind.
 import { useState } from "preact/hooks";
 import { change } from "./history.js";
 import { NumberField } from "./field.js";
@@ -35,13 +35,11 @@ function Steps() {
 }
 
 export function More() {
-  const { own } = model.value;
   return <div class="more" id="more">
     <div><h2>{t("budget")}</h2><p class="quiet">{t("budget.about")}</p><label>{t("budget.before")} <NumberField class="short" min="0" value={wish.value.budget} placeholder={t("most.any")} aria-label={t("budget.name")} onValue={(budget) => change({ budget: budget === null ? null : Math.max(0, budget) })} /></label></div>
     <Rules /><Steps />
     <div><h2>{t("manner")}</h2>
       <label class="line"><input type="checkbox" checked={wish.value.strict} onChange={() => change({ strict: !wish.value.strict })} /> <span>{t("strict")}</span></label>
       <label class="line">{t("seed")} <NumberField class="short" min="0" step="1" value={wish.value.seed} aria-label={t("seed.name")} onValue={(seed) => change({ seed: Math.max(0, Math.round(seed ?? 0)) })} /></label></div>
-    <div><h2>{t("owner")}</h2>{own.sentences.length ? <ul class="plain">{own.sentences.map((text) => <li key={text}>{text}</li>)}</ul> : <p class="quiet">{t("owner.none")}</p>}</div>
   </div>;
 }

@@ -11,5 +11,5 @@ export function Paper({ plans, record }) {
     <h3>{t("receipt.plans", { n: plans.length })}</h3>
     <ol>{plans.map((plan) => <li key={plan.key}>{capital(doing(plan))}. <span class="quiet">{t("plan.sure", { percent: numeral(plan.percent) })}</span></li>)}</ol>
     <p class="quiet print-id">{t("receipt.model", { name: model.value.name, id: model.value.fingerprint })}{record?.digest ? ` · ${t("receipt.number", { id: record.digest.slice(0, 16) })}` : ""}</p>
-    <p class="quiet">{t("receipt.promise", { day: day() })}</p></div>;
+    <p class="quiet">{t("receipt.promise", { day: day(), decider: model.value.decider || t("decider") })}</p></div>;
 }

@@ -2,50 +2,41 @@
 import { signal } from "@preact/signals";
 import { useRef, useState } from "preact/hooks";
 import { ask, once } from "./ask.js";
+import { Body } from "./body.js";
 import { change } from "./history.js";
 import * as icons from "./icons.js";
 import { START } from "./limits.js";
-import { dialog, model, resultText, wish } from "./state.js";
-import { numeral, t } from "./texts.js";
+import { dialog, model, person, resultText, wish } from "./state.js";
+import { almost, numeral, t } from "./texts.js";
 import { classes } from "./view.js";
 
 const MOST = 200;
 const PAUSE = 120;
 
-export const people = signal({ total: 0, people: [], offered: [], search: "" });
+export const people = signal({ total: 0, people: [], near: [], search: "" });
 
 /** Go to somebody; limits stay, what was done by hand does not. */
 export const go = (id) => change({ person: id, own: null, hand: {}, pin: {}, not: [], plan: START.plan });
 
-/** Everybody who was listed so far, by name. */
-const known = new Map();
-function list(found, search, order) {
-  found.people.forEach((one) => known.set(one.id, one));
-  people.value = { ...found, search, order };
-}
-
 /** The people that a search finds. */
-export function find(search = "", order = people.value.order ?? "file") {
-  ask("people", { search, offset: 0, most: MOST, order }, (found) => list(found, search, order), { unnumbered: true });
+export function find(search = "") {
+  ask("people", { search, offset: 0, most: MOST, order: "file" }, (found) => (people.value = { ...found, search }), { unnumbered: true });
 }
 
-/** The one before or after in the file. */
-async function step(by) {
-  const listed = people.value.people;
-  const at = listed.findIndex((one) => one.id === wish.value.person);
-  if (at >= 0 && listed[at + by]) return go(listed[at + by].id);
-  const found = await once("people", { search: "", offset: 0, most: MOST, order: "file" });
-  list(found, "", "file");
-  const here = found.people.findIndex((one) => one.id === wish.value.person);
-  const next = found.people[here + by];
-  if (next) go(next.id);
+/** How sure the wanted result is for somebody of the list, in words that fit the result that they have. */
+export const chance = (one) => almost(one.result !== model.value.wanted, one.probability, numeral(one.percent));
+
+/** To the one before or after in the file, as the server knows them. */
+function Step({ to, name, children }) {
+  const id = wish.value.own ? null : person.value?.[to] ?? null;
+  return <button type="button" class="icon-button" aria-label={name} title={name} aria-disabled={id === null} onClick={() => id !== null && go(id)}>{children}</button>;
 }
 
 let typing = null;
 
 function Option({ one, active, id, onPick }) {
   return <li role="option" id={id} aria-selected={active} class={classes(active && "active")} onMouseDown={(event) => (event.preventDefault(), onPick(one))}>
-    <span>{one.label}</span><span class="quiet">{resultText(one.result)} · {numeral(one.percent)}</span></li>;
+    <span>{one.label}</span><span class="quiet">{resultText(one.result)} · {chance(one)}</span></li>;
 }
 
 export function Picker() {
@@ -92,29 +83,28 @@ export function Picker() {
         onKeyDown={(event) => keys[event.key] && (event.preventDefault(), event.stopPropagation(), keys[event.key]())} />
       <ul id="people" role="listbox" aria-label={t("picker.list")} hidden={!open}>
         {open && listed.map((one, i) => <Option key={one.id} one={one} active={i === active} id={`person-${i}`} onPick={pick} />)}
+        {open && people.value.total > listed.length && <li role="option" aria-disabled="true" aria-selected="false" class="quiet">{t("picker.more", { n: people.value.total - listed.length })}</li>}
         {open && !listed.length && <li role="option" aria-disabled="true" aria-selected="false" class="quiet">{t("picker.none")}</li>}
       </ul></div>
-    <button type="button" class="icon-button" aria-label={t("picker.previous")} title={t("picker.previous")} onClick={() => step(-1)}>{icons.left()}</button>
-    <button type="button" class="icon-button" aria-label={t("picker.next")} title={t("picker.next")} onClick={() => step(1)}>{icons.right()}</button>
+    <Step to="previous" name={t("picker.previous")}>{icons.left()}</Step><Step to="next" name={t("picker.next")}>{icons.right()}</Step>
   </div>;
 }
 
-function Offer({ id }) {
-  const one = known.get(id);
-  return <button type="button" class="offer" onClick={() => go(id)}><strong>{one?.label ?? id}</strong>
-    <span class="quiet">{one && `${resultText(one.result)} · ${numeral(one.percent)}`}</span></button>;
+function Offer({ one }) {
+  return <button type="button" class="offer" onClick={() => go(one.id)}><strong>{one.label}</strong>
+    <span class="quiet">{resultText(one.result)} · {chance(one)}</span></button>;
 }
 
 /** Three who lack the wanted result, near the mark, for who looks around. */
 export function Offers({ children }) {
-  const { offered } = people.value;
-  return <>{offered.length > 0 && <p class="quiet">{t("nobody.offered")}</p>}
-    <div class="offers">{offered.map((id) => <Offer key={id} id={id} />)}{children}</div></>;
+  const { near } = people.value;
+  return <>{near.length > 0 && <p class="quiet">{t("nobody.offered")}</p>}
+    <div class="offers">{near.map((one) => <Offer key={one.id} one={one} />)}{children}</div></>;
 }
 
 /** Before anybody is chosen. */
 export function Nobody() {
   return <section class="nobody"><h1>{t("nobody")}</h1>
     <Offers><button type="button" class="offer plain" onClick={() => (dialog.value = { name: "own" })}><strong>{t("own")}</strong><span class="quiet">{t("own.hint", { n: model.value.features.length })}</span></button></Offers>
-  </section>;
+    <Body name="everyone" /></section>;
 }

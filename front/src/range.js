@@ -7,7 +7,7 @@ import { scaleOf } from "./scale.js";
 import { answer, score, wish } from "./state.js";
 import { t } from "./texts.js";
 import { Track } from "./track.js";
-import { shown, withUnit } from "./values.js";
+import { own, shown, withUnit } from "./values.js";
 
 const said = (feature, key, value, open) => (open ? t(`${key}.open`) : t(key, { value: withUnit(feature, shown(feature, value)) }));
 
@@ -37,19 +37,19 @@ function Sliders({ feature, scale, low, high, onRange, now, disabled, children }
   const near = low !== null && scale.share(low) > 0.5;
   return <div class="range">
     <div class={near ? "sliders low-above" : "sliders"}>
-      <Track feature={feature} scale={scale} now={now} low={low} high={high} pinned={wish.value.pin[feature.name]}
-        strip={score.value?.strips?.[feature.name]} needed={answer.value?.needed ?? 0.5} reach={answer.value?.reach?.[feature.name]} />
+      <Track feature={feature} scale={scale} now={now} low={low} high={high} pinned={own(wish.value.pin, feature.name)}
+        strip={own(score.value?.strips, feature.name)} needed={answer.value?.needed ?? 0.5} reach={own(answer.value?.reach, feature.name)} />
       <Thumb feature={feature} scale={scale} end="low" value={low} other={high} disabled={disabled} onValue={(value) => onRange([value, high])} />
       <Thumb feature={feature} scale={scale} end="high" value={high} other={low} disabled={disabled} onValue={(value) => onRange([low, value])} />
     </div>
-    <div class="ends">{children}</div>
+    <div class="ends">{children}</div><div class="edges" aria-hidden="true"><span>{shown(feature, scale.low)}</span><span>{shown(feature, scale.high)}</span></div>
   </div>;
 }
 
 /** Between two numbers; an end at the end of the track is no limit. */
 export function NumberRange({ feature, now, disabled }) {
   const scale = useMemo(() => scaleOf(feature), [feature]);
-  const [low, high] = wish.value.range[feature.name] ?? [null, null];
+  const [low, high] = own(wish.value.range, feature.name) ?? [null, null];
   const onRange = ([from, to]) => {
     const ordered = from !== null && to !== null && from > to ? [to, from] : [from, to];
     change(setRange(wish.value, feature.name, ordered));
@@ -66,8 +66,8 @@ export function NumberRange({ feature, now, disabled }) {
 export function WordRange({ feature, now, disabled }) {
   const scale = useMemo(() => scaleOf(feature), [feature]);
   const order = feature.levels.map((level) => level.value);
-  const only = wish.value.only[feature.name]?.filter((value) => value !== null);
-  const way = wish.value.way[feature.name];
+  const only = own(wish.value.only, feature.name)?.filter((value) => value !== null);
+  const way = own(wish.value.way, feature.name);
   const [low, high] = only ? [only[0], only.at(-1)] : [null, null];
   const onRange = ([from, to]) => {
     const ends = [from === null ? 0 : order.indexOf(from), to === null ? order.length - 1 : order.indexOf(to)].sort((a, b) => a - b);

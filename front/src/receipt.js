@@ -4,11 +4,12 @@ import { once } from "./ask.js";
 import { Paper } from "./paper.js";
 import { question } from "./state.js";
 import { t } from "./texts.js";
+import { refusedText } from "./words.js";
 
 const SLOW = 20000;
 
 /** Hand a text to the browser as a file. */
-function download(name, type, text) {
+export function download(name, type, text) {
   const link = document.createElement("a");
   link.href = `data:${type};charset=utf-8,${encodeURIComponent(text)}`;
   link.download = name;
@@ -22,7 +23,7 @@ export function Receipt({ plans, asking }) {
     once("receipt", { ...(asking ?? JSON.parse(question.value)), keys: plans.map((plan) => plan.key) }, { timeout: SLOW }).then(setFound, setError);
   }, []);
   return <><Paper plans={plans} record={found?.json} />
-    {error && <p class="problem" role="alert">{error.message}</p>}
+    {error && <p class="problem" role="alert">{refusedText({ text: error.message, feature: null })}</p>}
     <div class="row right no-print">
       <button type="button" class="quiet" disabled={!found} onClick={() => download(found.name, "application/json", found.text)}>{t("receipt.json")}</button>
       <button type="button" class="quiet" disabled={!found} onClick={() => download(found.name.replace(/json$/, "html"), "text/html", found.html)}>{t("receipt.html")}</button>

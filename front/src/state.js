@@ -47,13 +47,25 @@ export const question = computed(() => {
 /** Plans with whether each keeps the limits as they are at this moment. */
 export const plans = computed(() => {
   const all = model.value?.features ?? [];
-  return (answer.value?.plans ?? []).map((plan, i) => ({
-    ...plan, letter: letter(i), digest: digest(plan), stale: !values.value || !keeps(wish.value, plan, all, values.value),
-  }));
+  const found = grouped(answer.value?.plans ?? []);
+  return found.map((plan, i) => ({
+    ...plan, letter: letter(i), like: found.findIndex((one) => one.set === plan.set), digest: digest(plan), stale: !values.value || !keeps(wish.value, plan, all, values.value),
+  })).map((plan, i, list) => ({ ...plan, like: plan.like < i ? list[plan.like].letter : null }));
 });
+/** Plans that change the same stand beside each other, in the order of the first of them. */
+function grouped(found) {
+  const sets = new Map();
+  for (const plan of found) {
+    const set = plan.changes.filter((one) => !one.then).map((one) => one.feature).sort().join("\n");
+    sets.set(set, [...(sets.get(set) ?? []), { ...plan, set }]);
+  }
+  return [...sets.values()].flat();
+}
+/** On narrow screens: the plan whose card is in sight. */
+export const inSight = signal(null);
 export const chosen = computed(() => {
   const fresh = plans.value.filter((plan) => !plan.stale);
-  return fresh.find((plan) => plan.digest === wish.value.plan) ?? fresh[0] ?? null;
+  return fresh.find((plan) => plan.digest === ((narrow.value && inSight.value) || wish.value.plan)) ?? fresh.find((plan) => plan.digest === wish.value.plan) ?? fresh[0] ?? null;
 });
 export const target = computed(() => answer.value?.target ?? wish.value.want);
 export const changed = computed(() => new Set(plans.value.flatMap((plan) => plan.changes.map((one) => one.feature))));

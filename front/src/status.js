@@ -4,13 +4,12 @@ import { again, line, waiting } from "./ask.js";
 import { calm, change, moving } from "./history.js";
 import { wishOf } from "./limits.js";
 import { stage } from "./loop.js";
-import { answer, banner, chosen, drawer, loosenings, question, refusal, resultText, target, wish } from "./state.js";
-import { numeral, t } from "./texts.js";
-import { announced, limitText, looserText } from "./words.js";
+import { answer, banner, chosen, drawer, features, loosenings, question, refusal, resultText, target, wish } from "./state.js";
+import { language, numeral, t } from "./texts.js";
+import { announced, limitText, looserText, refusedText } from "./words.js";
 
 const AT_MOST_EVERY = 1000;
 
-const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1).replace(/\.$/, "")}.`;
 const hundred = (share) => (share >= 1 ? 100 : share > 0.99 ? 99 : Math.round(share * 100));
 
 /** The limit that rules out most, where it rules out much. */
@@ -33,23 +32,39 @@ function Loosenings() {
     <span>{looserText(one)}</span> <b>{t("loosen.found", { n: one.found })}</b></button></li>)}</ul>;
 }
 
+/** Limits that exclude each other: the engine's reason where it speaks the page's language, and else whose they are. */
+function contradiction({ shortfall }) {
+  const feature = features.value.get(shortfall?.feature)?.text;
+  if (language.value === "en" && shortfall) return t("status.contradictory.why", { reason: shortfall.reason.replace(/\.$/, "") });
+  return feature ? t("status.contradictory.at", { feature }) : t("status.contradictory");
+}
+
+/** Nothing found: what that proves, and what it doesn't. */
+export function nothing({ status, search }, result) {
+  const n = search?.looked_at ?? 0;
+  if (status === "infeasible") return t(n ? "status.infeasible" : "status.infeasible.none", { n, result });
+  if (!search) return t("status.looking");
+  if (search.all && search.accepted) return t("status.unusual", { n, some: search.accepted, result });
+  return t(n ? "status.open.of" : "status.open", { n });
+}
+
 /** What the answer says, as one line. */
 function Line() {
   const found = answer.value;
-  if (refusal.value) return <p class="line problem">{refusal.value.text}</p>;
+  if (refusal.value) return <p class="line problem">{refusedText(refusal.value)}</p>;
   if (!found) return <p class="line quiet">{t("status.first")}</p>;
   const result = resultText(target.value);
   if (found.status === "already") return <p class="line">{t("status.already", { result, percent: numeral(found.now.percent) })}</p>;
-  if (found.status === "impossible") return <p class="line problem">{t("status.impossible", { reason: (found.shortfall?.reason ?? "").replace(/\.$/, "") })}</p>;
-  if (found.status === "none") return <p class="line problem">{t("status.none")} {found.shortfall && <span class="quiet">{sentence(found.shortfall.reason)}</span>} {offers().length > 0 && t("status.any")}</p>;
-  if (found.status === "short") return <p class="line">{t("status.short", { n: found.plans.length, asked: found.asked })} {tightest() ? <Tightest /> : found.shortfall && <span class="quiet">{sentence(found.shortfall.reason)}</span>}</p>;
+  if (found.status === "contradictory") return <p class="line problem">{contradiction(found)} {offers().length > 0 && t("status.any")}</p>;
+  if (found.status === "infeasible" || found.status === "not_found") return <p class="line problem">{nothing(found, result)} <Tightest /> {offers().length > 0 && t("status.any")}</p>;
+  if (found.status === "short") return <p class="line">{t("status.short", { n: found.plans.length, asked: found.asked })} <Tightest /></p>;
   return <p class="line"><strong>{t("status.found", { n: found.found })}</strong> <Tightest /></p>;
 }
 
 function Network() {
   const { state, error } = line.value;
   const copy = () => navigator.clipboard?.writeText(JSON.stringify(error?.problem ?? String(error)));
-  if (state === "gone") return <p class="line gone">{t("line.gone")} <button type="button" class="quiet" onClick={again}>{t("line.retry")}</button></p>;
+  if (state === "gone") return <p class="line gone">{t(answer.value ? "line.gone" : "line.nothing")} <button type="button" class="quiet" onClick={again}>{t("line.retry")}</button></p>;
   if (state === "broken") return <p class="line gone">{t("line.broken")} <button type="button" class="quiet" onClick={copy}>{t("line.copy")}</button></p>;
   return waiting.value === "slow" && <p class="line quiet">{t("line.slow")}</p>;
 }
@@ -61,7 +76,7 @@ export function Status() {
     <Network /><Line />
     {(answer.value?.pressure.length ?? 0) > 0 && <button type="button" class="link" aria-expanded={drawer.value === "costs"} onClick={() => (drawer.value = drawer.value === "costs" ? null : "costs")}>{t("costs.open")}</button>}
     <Loosenings />
-    {certified && answer.value.plans.length > 0 && <p class="quiet certified">{t("certified", { percent: numeral(certified.percent) })}</p>}
+    {certified && answer.value.plans.length > 0 && <p class={certified.weak ? "problem certified" : "quiet certified"}>{t(certified.weak ? "certified.weak" : "certified", { percent: numeral(certified.percent) })}</p>}
   </section>;
 }
 
@@ -82,7 +97,7 @@ let timer = null;
 function speak() {
   timer = null;
   if (moving.value || !answer.value) return;
-  const text = line.value.state === "gone" ? t("line.gone") : announced(answer.value, chosen.value);
+  const text = line.value.state === "gone" ? t(answer.value ? "line.gone" : "line.nothing") : announced(answer.value, chosen.value, answer.value.status === "contradictory" ? contradiction(answer.value) : answer.value.status === "already" ? "" : nothing(answer.value, resultText(target.value)));
   if (text === spoken.value) return;
   last = performance.now();
   spoken.value = text;

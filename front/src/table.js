@@ -6,11 +6,14 @@ import { calm } from "./history.js";
 import { isLimited } from "./limits.js";
 import { Control, Effort, Lock, Way } from "./control.js";
 import { Hand, HandActions, handCount, handPercent } from "./hand.js";
+import { OwnerMark } from "./owner.js";
 import { Actions, PlanCell, PlanHead, feet } from "./plans.js";
 import { answer, changed, chosen, model, person, plans, refusal, values, view, visible, VIRTUAL, wish } from "./state.js";
-import { t } from "./texts.js";
+import { language, t } from "./texts.js";
+import { Key } from "./track.js";
 import { shown, told } from "./values.js";
 import { classes } from "./view.js";
+import { refusedText } from "./words.js";
 
 const HEIGHT = 84;
 const SPARE = 6;
@@ -57,16 +60,18 @@ const nowText = (feature) => {
 };
 
 export function Now({ feature }) {
-  const missing = (values.value?.[feature.name] ?? null) === null;
+  if (!values.value) return <span class="quiet">…</span>;
+  const missing = (values.value[feature.name] ?? null) === null;
   return missing ? <i>{t("missing")}</i> : <span>{nowText(feature)}{feature.unit && <> <small>{feature.unit}</small></>}</span>;
 }
 
 export function Problem({ feature }) {
-  const blamed = answer.value?.status === "impossible" && answer.value.shortfall?.feature === feature.name;
-  if (refusal.value?.feature === feature.name) return <p class="problem" role="alert">{refusal.value.text}</p>;
+  const blamed = answer.value?.status === "contradictory" && answer.value.shortfall?.feature === feature.name;
+  if (refusal.value?.feature === feature.name) return <p class="problem" role="alert">{refusedText(refusal.value)}</p>;
   const closed = answer.value?.closed?.find((one) => one.feature === feature.name);
-  if (closed && !blamed) return <p class="problem">{closed.sentence}</p>;
-  return blamed && <p class="problem">{answer.value.shortfall.reason}</p>;
+  if (!closed && !blamed) return null;
+  const reason = closed && !blamed ? closed.sentence : answer.value.shortfall.reason;
+  return <p class="problem">{language.value === "en" ? reason : t("closed", { feature: feature.text })}</p>;
 }
 
 function Row({ feature, index }) {
@@ -75,7 +80,7 @@ function Row({ feature, index }) {
   return <tr class={classes(held && "locked", touched && "touched", !isOpen(feature) && "folded")} data-feature={feature.name} aria-rowindex={index + 2}>
     <th scope="row"><div class="feature"><Lock feature={feature} /><Name feature={feature} fixed={held || model.value.features.length > VIRTUAL} /></div>
       {!held && <div class="manner"><Way feature={feature} /><Effort feature={feature} /></div>}
-      {feature.limits.map((text) => <p class="quiet own">{text}</p>)}<Problem feature={feature} /></th>
+      <OwnerMark feature={feature} /><Problem feature={feature} /></th>
     <td class="now-value"><Now feature={feature} /></td>
     <td class="control" {...opens(feature)}><Control feature={feature} now={values.value?.[feature.name] ?? null} /></td>
     {plans.value.map((plan) => <PlanCell key={plan.key} feature={feature} plan={plan} />)}
@@ -123,7 +128,7 @@ export function Table() {
   }, [names?.join("\n")]);
   const gone = line.value.state === "gone";
   const foot = (name) => <th scope="row" colspan="3">{t(`foot.${name}`)}</th>;
-  return <section class={classes("board", gone && "gone")} aria-label={t("board")}><Tools />
+  return <section class={classes("board", gone && "gone")} aria-label={t("board")}><Tools /><Key />
     <div class="scroll grid" ref={box} onScroll={onScroll} tabindex="0" role="region" aria-label={t("board.table")}>
     <table class={classes("plans", virtual && "virtual")} data-seq={answer.value?.seq} aria-rowcount={rows.length + 1} style={{ minWidth: `${42 + 8.5 * plans.value.length}rem` }}>
       <caption class="hidden">{t("board.caption")}</caption><Columns count={plans.value.length} />

@@ -87,6 +87,14 @@ export function percent(share) {
   return `${number(Math.round(share * 100))}\u00a0%`;
 }
 
+/** A share of who lacks the result, never as much as what it lacks. */
+export function almost(lacks, share, text, needed, neededText) {
+  if (!lacks) return text;
+  if (share < 0.5 && Math.round(share * 100) === 50) return t("almost.half");
+  return share < needed && text === neededText ? t("almost", { percent: text }) : text;
+}
+
 /** Joined as in a sentence: a, b and c. */
 export const list = (items) => new Intl.ListFormat(locale.value, { type: "conjunction" }).format(items);
+export const either = (items) => new Intl.ListFormat(locale.value, { type: "disjunction" }).format(items);
 export const day = () => new Date().toLocaleDateString(locale.value === "en" ? "en-GB" : locale.value, { day: "numeric", month: "long", year: "numeric" });

@@ -1,4 +1,5 @@
 // What lies behind a control: everyone in the data, the decision along it, where plans landed, and the value now.
+import { resultText, target } from "./state.js";
 import { t } from "./texts.js";
 
 const WIDTH = 200;
@@ -28,6 +29,9 @@ export function accepted(strip, scale, needed) {
 }
 
 const ticks = (values, scale) => values.map((value) => `M${(scale.share(value) * WIDTH).toFixed(1)} 0v6`).join("");
+
+/** What the signs behind a track mean. */
+export const Key = () => <p class="key">{["everyone", "landed", "yes", "now"].map((name) => <span key={name}><b class={`sign sign-${name}`} aria-hidden="true"></b> {t(`track.${name}`, { result: resultText(target.value) })}</span>)}</p>;
 
 /** The picture behind a track; it repeats what the words say, and is hidden from screen readers. */
 export function Track({ feature, scale, now, low, high, strip, needed, reach, pinned }) {

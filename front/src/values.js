@@ -1,6 +1,10 @@
 // Values of a feature as people read them, with the same digits as the reports.
 import { t, numeral } from "./texts.js";
 
+/** Features may be called `constructor` or `__proto__`: only an object's own keys are theirs. */
+export const has = (named, name) => Object.hasOwn(named ?? {}, name);
+export const own = (named, name) => (has(named, name) ? named[name] : undefined);
+
 const DIGITS = 4;
 const [LOW, HIGH] = [1e-6, 1e15];
 

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { Body } from "./body.js";
 import { change } from "./history.js";
 import { NumberField, Stepper } from "./field.js";
-import { model, resultText, view, wanted, wish } from "./state.js";
+import { answer, model, resultText, view, wanted, wish } from "./state.js";
 import { percent, t } from "./texts.js";
 
 const TRACK = 100;
@@ -15,10 +15,14 @@ function Kind() {
   const floor = least > 0 ? least : most / 1000;
   const place = (p) => (p <= floor ? 0 : Math.round((TRACK * Math.log(p / floor)) / Math.log(most / floor)));
   const at = (i) => (i <= 0 ? least : i >= TRACK ? most : Number((floor * (most / floor) ** (i / TRACK)).toPrecision(3)));
-  const value = place(wish.value.p ?? usual);
-  const words = t(value < 34 ? "kind.few" : value > 66 ? "kind.many" : "kind.between");
-  return <label class="wish kind"><span>{t("kind.few")}</span><input type="range" min="0" max={TRACK} step="1" value={value} aria-label={t("kind.name")} aria-valuetext={words}
-    onInput={(event) => change({ p: at(Number(event.target.value)) })} /><span>{t("kind.many")}</span></label>;
+  const automatic = wish.value.p === null;
+  const inUse = wish.value.p ?? answer.value?.p ?? usual;
+  const value = place(inUse);
+  const kind = t(value < 34 ? "kind.few" : value > 66 ? "kind.many" : "kind.between");
+  const words = t(automatic ? "kind.automatic" : "kind.set", { kind, p: inUse });
+  return <span class="wish kind"><label><span>{t("kind.few")}</span><input type="range" min="0" max={TRACK} step="1" value={value} aria-label={t("kind.name")} aria-valuetext={words}
+    onInput={(event) => change({ p: at(Number(event.target.value)) })} /><span>{t("kind.many")}</span></label>
+    {automatic ? <span class="in-use" title={words}>{t("automatic")}</span> : <><span class="in-use">{t("kind.p", { p: inUse })}</span> <button type="button" class="link" onClick={() => change({ p: null })}>{t("automatic")}</button></>}</span>;
 }
 
 // Labels are keys as Python writes them.

@@ -1,10 +1,9 @@
 // Plans and limits as sentences.
 import { answer, features, model, resultText, target, wish } from "./state.js";
-import { has, language, list, numeral, percent, t } from "./texts.js";
+import { either, has, language, list, numeral, percent, t } from "./texts.js";
 import { told, withUnit } from "./values.js";
 
 const nameOf = (name) => features.value.get(name)?.text ?? name;
-const english = () => language.value === "en";
 
 function step(one, key) {
   const feature = features.value.get(one.feature);
@@ -24,8 +23,8 @@ export function sentence(plan) {
 }
 
 /** The sentence for those who don't see the page, short. */
-export function announced(found, plan) {
-  const count = found.plans.length ? t("live.count", { n: found.found }) : t("live.none");
+export function announced(found, plan, none) {
+  const count = found.plans.length ? t("live.count", { n: found.found }) : none;
   if (!plan) return count;
   const first = list(plan.sentence.map((one) => step(one, ".short")));
   return `${count} ${t("live.plan", { letter: plan.letter, doing: first, percent: numeral(plan.percent) })}`;
@@ -34,45 +33,59 @@ export function announced(found, plan) {
 /** How usual a plan's values are, for people like this. */
 export function usual(plan) {
   if (plan.rarity === null || plan.rarity === undefined) return "–";
-  return english() ? plan.rarity_words : t("rarity", { n: Math.max(1, Math.round(plan.rarity * 10)) });
+  const tenths = Math.floor(plan.rarity * 10);
+  return tenths ? t("rarity", { n: tenths }) : t("rarity.least");
 }
 
 // -- limits ---------------------------------------------------------------------------------------------------
 
 const LIMITS = {
-  range: (name, { low, high, low_text, high_text }) => t(low === null ? "limit.atmost" : high === null ? "limit.atleast" : "limit.between", { feature: name, low: numeral(low_text ?? ""), high: numeral(high_text ?? "") }),
-  allowed: (name, { texts }) => t("limit.allowed", { feature: name, values: list(texts) }),
-  forbidden: (name, { texts }) => t("limit.forbidden", { feature: name, values: list(texts) }),
-  refused: (name, { text }) => t("limit.forbidden", { feature: name, values: numeral(text) }),
+  range: (name, { low, high, low_text, high_text, of }) => t(`limit${of === "absolute" ? "" : ".change"}.${low === null ? "atmost" : high === null ? "atleast" : "between"}`, { feature: name, low: numeral(low_text ?? ""), high: numeral(high_text ?? "") }),
+  allowed: (name, { texts }) => t("limit.allowed", { feature: name, values: either(texts) }),
+  forbidden: (name, { texts }) => t("limit.forbidden", { feature: name, values: either(texts) }),
+  refused: (name, { text }) => t("limit.refused", { feature: name, value: numeral(text) }),
   pinned: (name, { text }) => t("limit.pinned", { feature: name, value: numeral(text) }),
   step: (name, { text }) => t("limit.step", { feature: name, step: numeral(text) }),
   max_changes: (_, { most }) => t("limit.max_changes", { n: most }),
   cost: (_, { most }) => t("limit.cost", { n: most }),
   rule: (_, { rule }) => t("limit.rule", { rule }),
+  transition: (name, { texts }) => `${name}: ${moves({ arguments: { texts } }).join("; ")}`,
+  consequences: (name, { value }) => t("limit.follows", { feature: name, value }),
+  effort: (name, { cost }) => t("limit.effort", { feature: name, n: cost }),
 };
-const PLAIN = ["frozen", "increase", "decrease"];
 
-/** A limit that the engine speaks of: its own sentence in English, ours elsewhere. */
+/** Where each value may go, one sentence each. */
+export const moves = (one) => one.arguments.texts.map(([from, ends]) => (ends.length ? t("limit.move", { from, ends: either(ends) }) : t("limit.stays", { from })));
+
+/** A limit in the page's own words; the engine's where it has none. */
 export function limitText(one) {
-  if (english()) return one.sentence;
   const name = nameOf(one.feature);
-  if (PLAIN.includes(one.kind)) return t(`limit.${one.kind}`, { feature: name });
-  const absolute = one.kind !== "range" || one.arguments.of === "absolute";
-  return absolute && one.arguments && LIMITS[one.kind] ? LIMITS[one.kind](name, one.arguments) : one.sentence;
+  if (one.kind === "frozen") return t("limit.frozen", { feature: name });
+  if (one.kind === "increase" || one.kind === "decrease") {
+    const { kind, levels } = features.value.get(one.feature) ?? {};
+    const end = kind === "ordinal" && levels.at(one.kind === "increase" ? -1 : 0)?.text;
+    return end ? t("limit.towards", { feature: name, end }) : t(`limit.${one.kind}`, { feature: name });
+  }
+  return one.arguments && LIMITS[one.kind] ? LIMITS[one.kind](name, one.arguments) : one.sentence;
 }
 
 /** Every limit as a sentence, the owner's last. */
 export const limitTexts = () => [
   ...(wish.value.sure === null ? [] : [t("limit.confidence", { percent: percent(wish.value.sure) })]),
   ...(answer.value?.pressure ?? []).map(limitText),
-  ...model.value.own.sentences,
+  ...model.value.own.limits.map(limitText),
 ];
 
 /** A looser limit, as what a button would do. */
 export function looserText(one) {
-  if (english()) return one.sentence;
   const { to, end, to_text: text } = one.arguments ?? {};
   const key = one.kind === "range" ? `looser.${end || "high"}` : `looser.${one.kind}`;
   if (!has(key)) return one.sentence;
   return t(key, { feature: nameOf(one.feature), to: numeral(text ?? String(to ?? "")), n: to, percent: typeof to === "number" ? percent(to) : "" });
+}
+
+/** Why something was refused: in the engine's words where they are the page's language. */
+export function refusedText({ text, feature }) {
+  if (language.value === "en") return text;
+  return feature === null ? t("refused") : t("refused.feature", { feature: nameOf(feature) });
 }

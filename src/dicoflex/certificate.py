@@ -1,9 +1,10 @@
-"""What was found out on held-out rows: how much surer the stand-in must be, and how often answers were valid."""
+"""What was found out on held-out rows: how much surer the surrogate must be, how often answers are valid and last."""
 
 from __future__ import annotations
 
-__all__ = ["BLACK_BOX", "CROSS_FITTED", "LABELS", "SORTS", "Certificate"]
+__all__ = ["BLACK_BOX", "CROSS_FITTED", "LABELS", "SORTS", "SURVIVES", "Certificate", "Survival"]
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +24,10 @@ LABELS, CROSS_FITTED = "a stand-in learned from held-out labels", "stand-ins cro
 JUDGES = (BLACK_BOX, LABELS, CROSS_FITTED, NOBODY)
 """Who may have said what is valid."""
 SURE = 0.95
+SURVIVES = {"safe": 0.85, "sure": 0.95}
+"""By named level, the share of retrained models that are to accept an answer still."""
+LEAST_ANSWERS = 30
+"""Of fewer answers to held-out rows no bound is stated: all of 30 valid is a bound of 90 %, all of 10 one of 74 %."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +47,13 @@ class Certificate:
         return cls(np.full((n_classes, 2), margin), np.zeros((n_classes, len(SORTS), 2), dtype=np.int64), NOBODY)
 
     def valid_at_least(self, label: int, sort: str) -> float:
-        """A bound on the share of valid answers like these, at 95 % (Clopper and Pearson 1934); 0 without any."""
+        """A bound on the share of valid answers like these, at 95 % (Clopper and Pearson 1934).
+
+        NaN where fewer than 30 answers to held-out rows were judged: the bound would speak of how few there were.
+        """
         valid, total = self.counts[label, SORTS.index(sort)]
+        if total < LEAST_ANSWERS:
+            return math.nan
         if valid == 0:
             return 0.0
         return float(betaincinv(valid, total - valid + 1, 1 - SURE))
@@ -65,3 +75,69 @@ class Certificate:
         if (counts < 0).any() or (counts[..., 0] > counts[..., 1]).any():
             refuse("counts", "has more valid answers than answers")
         return cls(margin, counts, judge)
+
+
+@dataclass(frozen=True)
+class Survival:
+    """How many retrained models would still accept an answer, by the confidence that is asked for.
+
+    Parameters
+    ----------
+    confidence : array (classes, levels)
+        What answers to held-out rows were asked for, rising.
+    share : array (classes, levels)
+        The share of surrogates, each learned from a bootstrapped table, that give such answers the target. It never
+        falls with the confidence.
+    distance : array (classes, levels)
+        How far such answers are from their rows: the sum of the changes, each in standard deviations of its feature.
+
+    Examples
+    --------
+    >>> grid = np.array([[0.5, 0.7, 0.9]])
+    >>> found = Survival(grid, np.array([[0.6, 0.8, 0.9]]), np.array([[1.0, 1.5, 2.5]]))
+    >>> found.least(0.85).round(3).tolist(), float(found.share_at(0, 0.6).round(3)), found.distance_at(0, 0.8)
+    ([0.8], 0.7, 2.0)
+    """
+
+    confidence: Floats
+    share: Floats
+    distance: Floats
+
+    def least(self, share: float) -> Floats:
+        """The least confidence per class at which so many models accept; the highest tried where none is enough."""
+        found = self.confidence[:, -1].copy()
+        for label, (sure, kept) in enumerate(zip(self.confidence, self.share, strict=True)):
+            if kept[-1] < share:
+                continue
+            at = int(np.argmax(kept >= share))
+            below = max(at - 1, 0)
+            rise = kept[at] - kept[below]
+            part = 1.0 if rise <= 0 else (share - kept[below]) / rise
+            found[label] = sure[below] + part * (sure[at] - sure[below])
+        return found
+
+    def share_at(self, label: int, confidence: float) -> Any:
+        """The share of models that accept answers of a class at a confidence, between the levels interpolated."""
+        return np.interp(confidence, self.confidence[label], self.share[label])
+
+    def distance_at(self, label: int, confidence: float) -> float:
+        """How far answers of a class are at a confidence, between the levels interpolated."""
+        return float(np.interp(confidence, self.confidence[label], self.distance[label]))
+
+    def arrays(self) -> Arrays:
+        """What a model file keeps."""
+        return {"confidence": self.confidence, "share": self.share, "distance": self.distance}
+
+    @classmethod
+    def restore(cls, n_classes: int, arrays: Arrays) -> Survival:
+        """What `arrays` were taken from; refused where they don't fit the classes."""
+        refuse_others(arrays, ("confidence", "share", "distance"))
+        sure = taken(arrays, "confidence", np.float64, (n_classes, None))
+        share, distance = (taken(arrays, name, np.float64, sure.shape) for name in ("share", "distance"))
+        if sure.shape[1] < 1 or (np.diff(sure, axis=1) < 0).any() or not ((sure >= 0) & (sure <= 1)).all():
+            refuse("confidence", "is not between 0 and 1, rising")
+        if (np.diff(share, axis=1) < 0).any() or not ((share >= 0) & (share <= 1)).all():
+            refuse("share", "is not between 0 and 1, rising")
+        if (distance < 0).any():
+            refuse("distance", "is negative")
+        return cls(sure, share, distance)

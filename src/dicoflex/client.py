@@ -14,20 +14,25 @@ import pandas as pd
 
 from dicoflex.answers.counterfactuals import Counterfactuals
 from dicoflex.answers.numbering import index_of
+from dicoflex.answers.search import Search
+from dicoflex.answers.shortfall import SHORTFALL
 from dicoflex.errors import ServerError, UnseenError
 from dicoflex.request import ERROR, Request
 from dicoflex.runtime.extras import extra
 from dicoflex.table.encoding import Encoding
+from dicoflex.table.inference import as_pandas
 from dicoflex.table.schema import Schema
 from dicoflex.table.unseen import known_frame
 from dicoflex.targets import OneOf, as_sent
 from dicoflex.values import is_missing, plain
+from dicoflex.views.cards import SCORE
 
 with extra("client", to="ask a server"):
     import httpx
 
 Json = dict[str, Any]
-SHORTFALL = ["row", "wanted", "got", "reason"]
+TOLD = ("log_density", "n_changed", "proximity", "probability")
+"""What is told of answers to any question, also where there is none."""
 
 
 class Client:
@@ -74,6 +79,9 @@ class Client:
     def explain(self, name: str, rows: pd.DataFrame, request: Request, *, verify: bool = False) -> Counterfactuals:
         """Counterfactuals for every row, as `DiCoFlex.explain` gives them; without a seed the server takes 0.
 
+        The model stays with the server: what asks it again, `loosen` and densities, needs a model at hand, and `verify`
+        checks what the values alone show.
+
         verify: let the server check every answer again; one that does not hold is a `ServerError`.
         """
         queries = self._conformed(name, rows, request)
@@ -84,7 +92,8 @@ class Client:
         model = found["model"]["fingerprint"]
         if model != self._facts(name)[1]:
             self._facts.cache_clear()  # the model was replaced since
-        return _result(queries, found["results"], found["settings"], model, self.schema(name))
+        facts = self._facts(name)
+        return _result(queries, found["results"], found["settings"], model, facts[0], is_scored=facts[2])
 
     def explain_lines(self, name: str, rows: pd.DataFrame, request: Request) -> Iterator[Json]:
         """The answers to many rows, one dict each, as they come; a stream that breaks off is a `ServerError`."""
@@ -105,7 +114,7 @@ class Client:
 
     def _conformed(self, name: str, rows: pd.DataFrame, request: Request) -> pd.DataFrame:
         """The rows in the training dtypes, as far as these hold what training never had."""
-        encoding = _encoding(self.schema(name))
+        rows, encoding = as_pandas(rows), _encoding(self.schema(name))
         try:
             return encoding.conform(rows)[0]
         except UnseenError:
@@ -114,10 +123,11 @@ class Client:
         given: pd.DataFrame = known_frame(encoding, rows, encoding.mean).given  # type: ignore[assignment]
         return given
 
-    def _read_facts(self, name: str) -> tuple[Schema, str]:
-        """The schema and the fingerprint of a model, which are asked for once."""
+    def _read_facts(self, name: str) -> tuple[Schema, str, bool]:
+        """The schema and the fingerprint of a model, and whether it explains scores, which are asked for once."""
         facts = self.model(name)
-        return Schema.model_validate_json(json.dumps(facts["schema"])), facts["fingerprint"]
+        schema = Schema.model_validate_json(json.dumps(facts["schema"]))
+        return schema, facts["fingerprint"], not facts["classes"]
 
     def _json(self, method: str, path: str, **more: Any) -> Json:
         try:
@@ -164,17 +174,19 @@ def _values(frame: pd.DataFrame) -> list[Json]:
     return [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
 
 
-def _result(queries: pd.DataFrame, results: list[Json], settings: Json, model: str, schema: Schema) -> Counterfactuals:
+def _result(
+    queries: pd.DataFrame, results: list[Json], settings: Json, model: str, schema: Schema, *, is_scored: bool
+) -> Counterfactuals:
     """The result that the server's answers are."""
     places = np.array([i for i, row in enumerate(results) for _ in row["counterfactuals"]], dtype=np.int64)
     answers = [one for row in results for one in row["counterfactuals"]]
     index = index_of(queries.index, places)
-    short = [i for i, row in enumerate(results) if row["status"] != "complete"]
+    short = [i for i, row in enumerate(results) if "reason" in row]
     entries = [(queries.index[i], *(results[i][k] for k in SHORTFALL[1:])) for i in short]
     return Counterfactuals(
         queries=queries,
-        frame=_frame(answers, index, schema),
-        info=_info(answers, _targets(results), index),
+        frame=_frame(answers, queries, index, schema),
+        info=_info(answers, _targets(results), index, is_scored=is_scored),
         positions=places,
         shortfall=pd.DataFrame(entries, columns=SHORTFALL),
         schema=schema,
@@ -182,6 +194,8 @@ def _result(queries: pd.DataFrame, results: list[Json], settings: Json, model: s
         targets=[_target(row["target"]) for row in results],
         model=model,
         short=np.array(short, dtype=np.int64),
+        status=[row["status"] for row in results],
+        searches={i: Search(**row["search"]) for i, row in enumerate(results) if "search" in row},
     )
 
 
@@ -194,15 +208,15 @@ def _target(told: Any) -> Any:
     return OneOf(**told) if isinstance(told, dict) else told
 
 
-def _frame(answers: list[Json], index: pd.MultiIndex, schema: Schema) -> pd.DataFrame:
+def _frame(answers: list[Json], queries: pd.DataFrame, index: pd.MultiIndex, schema: Schema) -> pd.DataFrame:
     cells = {name: [one["values"][str(name)] for one in answers] for name in schema.names}
     frame = pd.DataFrame(cells, dtype=None if answers else object)
-    conformed = _encoding(schema).conform(frame)[0]
+    conformed = _encoding(schema).declaring(queries).conform(frame)[0]
     return conformed.set_axis(index)
 
 
-def _info(answers: list[Json], targets: list[Any], index: pd.MultiIndex) -> pd.DataFrame:
-    names = list(answers[0]["scores"]) if answers else []
+def _info(answers: list[Json], targets: list[Any], index: pd.MultiIndex, *, is_scored: bool) -> pd.DataFrame:
+    names = list(answers[0]["scores"]) if answers else [*TOLD, *([SCORE] if is_scored else [])]
     scores = {name: [one["scores"][name] for one in answers] for name in names}
     unknown = pd.array([None] * len(answers), dtype="boolean")
     return pd.DataFrame({"target": targets, **scores, "valid": unknown}, index=index)

@@ -179,7 +179,7 @@ def _ask(
     explainer: DiCoFlex, black_box: Any, people: pd.DataFrame, *, target: Any, n: int, seed: int
 ) -> list[tuple[Way, Counterfactuals, float]]:
     """For each way its counterfactuals, judged by the black box afterwards, and the seconds that `explain` took."""
-    # The first call compiles; what is timed is what every later call takes.
+    # The first call imports what answering needs; what is timed is what every later call takes.
     for way in WAYS:
         explainer.explain(people, target=target, n=n, random_state=seed, **way.conditions)
     answered = []

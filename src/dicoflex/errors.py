@@ -8,6 +8,7 @@ from __future__ import annotations
 
 __all__ = [
     "BlackBoxError",
+    "ConfidenceError",
     "ConstraintError",
     "DataError",
     "DiCoFlexError",
@@ -58,6 +59,10 @@ class SchemaError(UserError):
 
 class QueryError(UserError):
     """The rows or conditions given to `explain`, `sample` or `log_density` don't fit the model."""
+
+
+class ConfidenceError(QueryError):
+    """A confidence that makes no counterfactual, or that no answer can have."""
 
 
 class UnseenError(QueryError):

@@ -11,17 +11,25 @@ import pandas as pd
 
 from dicoflex.errors import SettingError
 from dicoflex.explainer import Explainer
+from dicoflex.model import EXACT
 from dicoflex.runtime.extras import extra
+from dicoflex.table.inference import as_pandas
 from dicoflex.table.schema import Schema
 
 with extra("fit", to="learn a model"):
     from sklearn.base import BaseEstimator
 
-    from dicoflex.learning.config import PAPER, FitConfig, FitSettings, GeneratorConfig, TrainingConfig
+    from dicoflex.learning.black_box import opened
+    from dicoflex.learning.calls import CallConfig, Caller
+    from dicoflex.learning.config import PAPER, FitConfig, FitSettings, GeneratorConfig, TrainingConfig, as_config
     from dicoflex.learning.fitting import learn_model
     from dicoflex.learning.plan import Plan
+    from dicoflex.learning.private_rows import check_private
     from dicoflex.learning.score_box import is_score
     from dicoflex.learning.score_fitting import learn_scores
+
+SURROGATES = (None, "learned", EXACT)
+PRIVACY = (None, "dp")
 
 
 class DiCoFlex(BaseEstimator, Explainer):
@@ -38,8 +46,12 @@ class DiCoFlex(BaseEstimator, Explainer):
     no training row has together, as near as possible. None: for "mixed" yes, for the paper's densities no.
     marginals: also keep how many rows have what, feature by feature, for pages that show it; counts under ten, or under
     min_count, are not told.
+    privacy, epsilon: privacy="dp" learns from rows that are drawn from counts with noise, so that the whole model is
+    differentially private with this epsilon, given a schema that is public; answers are then less near and plausible.
+    None learns from the rows themselves.
     generator_config, training, fit_config: settings of the parts, as objects or dicts; None takes the defaults.
-    max_seconds: a limit on the training time. device: "auto", "cpu" or "cuda".
+    max_seconds: a limit on the time that `fit` takes; what was cut for it stands in `report_["cut"]`. device: "auto",
+    "cpu" or "cuda".
     random_state: a whole number makes `fit` repeatable. verbose: progress bars; None shows them on a terminal.
 
     >>> rows = pd.DataFrame({"hours": [20, 25, 30, 35, 40, 45, 50, 55] * 8, "remote": [True, False] * 32})
@@ -62,6 +74,8 @@ class DiCoFlex(BaseEstimator, Explainer):
         masks: Sequence[Sequence[Any]] | None = None,
         coherence: bool | None = None,
         marginals: bool = True,
+        privacy: str | None = None,
+        epsilon: float = 3.0,
         generator_config: GeneratorConfig | dict[str, Any] | None = None,
         training: TrainingConfig | dict[str, Any] | None = None,
         fit_config: FitConfig | dict[str, Any] | None = None,
@@ -79,6 +93,8 @@ class DiCoFlex(BaseEstimator, Explainer):
         self.masks = masks
         self.coherence = coherence
         self.marginals = marginals
+        self.privacy = privacy
+        self.epsilon = epsilon
         self.generator_config = generator_config
         self.training = training
         self.fit_config = fit_config
@@ -110,19 +126,39 @@ class DiCoFlex(BaseEstimator, Explainer):
         X: pd.DataFrame,
         y: Any = None,
         *,
+        model: Any = None,
+        surrogate: str | None = None,
         predict_proba: Callable[[pd.DataFrame], Any] | None = None,
         predict: Callable[[pd.DataFrame], Any] | None = None,
         classes: Sequence[Any] | None = None,
+        calls: CallConfig | dict[str, Any] | None = None,
+        threshold: float | None = None,
         remember_rows: bool | bytes | str = False,
     ) -> Self:
         """Learn from rows and the labels that the black box gave them; returns the explainer itself.
 
+        model: the black box as an object, in place of the callables below: a fitted classifier, or a regressor for
+        scores. Without `y` the labels are those that it gives.
+
+        surrogate: "exact" copies `model` into the explainer instead of learning from its answers what it does: answers
+        then need no margin, and reach what was asked for and no more. **The model file then contains the model.** It
+        takes linear models, perceptrons and trees of scikit-learn, XGBoost, LightGBM and CatBoost, also in pipelines; a
+        model that is not recognised is refused. None, or "learned": a surrogate is learned.
+
         predict_proba: the black box's probabilities for a frame like X, used during `fit` only. Its columns follow
         the sorted labels of `y`, or `classes`.
+
+        threshold: the probability of the second of two sorted labels from which on the owner gives that label, where it
+        is not a half. Confidences are then told on the scale of the decision, on which the threshold is .5: the odds of
+        the model's probability over those of the threshold. It can't be had with an exact surrogate.
 
         predict: a callable that gives a frame like X scores, such as a regressor's `predict`, used during `fit` only.
         With it, or where `y` holds more than 20 different numbers and no `predict_proba` says that they are labels, the
         model is one of scores: its targets are intervals, `at_least(620)`, `at_most(5)`, `between(600, 700)`, `by(40)`.
+
+        calls: how the black box is called, for one that stands behind a network: `{"chunk": 500}` rows a call at most,
+        `"most_rows"` in all calls together, `"retries"` of a call that fails, after `"wait"` seconds, then twice as
+        long each time. `report_` has `black_box_calls` and `black_box_rows`.
 
         remember_rows: whether `novel=True` can be asked for. The model then holds a hash of every row, under a key that
         is in no file: True makes one, `row_key_`, to be kept and given to `load`; one's own is 32 bytes or their
@@ -133,16 +169,60 @@ class DiCoFlex(BaseEstimator, Explainer):
         """
         if predict is not None and predict_proba is not None:
             raise SettingError("predict gives scores and predict_proba classes; give one of them")
-        plan = self._plan(remember_rows)
-        if predict is not None or (predict_proba is None and classes is None and is_score(y)):
+        exact = _is_exact(surrogate, model)
+        X, y = as_pandas(X), as_pandas(y)
+        how = as_config(CallConfig, calls, {})
+        if model is not None:
+            if predict is not None or predict_proba is not None or classes is not None:
+                raise SettingError("model= stands for predict_proba=, predict= and classes=; give it or them")
+            box = opened(model, how)
+            predict_proba, predict, classes = box.predict_proba, box.predict, box.classes
+            if exact and (predict_proba is None or not hasattr(model, "predict_proba")):
+                raise SettingError(
+                    f"surrogate='exact' copies classifiers with predict_proba, and model= is a {type(model).__name__} "
+                    "without; leave surrogate= out and one is learned"
+                )
+            if exact and threshold is not None:
+                raise SettingError(
+                    f"threshold={threshold!r} needs a surrogate that is learned, as an exact one decides as the model "
+                    "does; leave surrogate= out, or threshold="
+                )
+            y = box.labels(X, threshold) if y is None else y
+        if callable(predict_proba) and not isinstance(predict_proba, Caller):
+            predict_proba = Caller(predict_proba, "predict_proba", how)
+        if callable(predict) and not isinstance(predict, Caller):
+            predict = Caller(predict, "predict", how)
+        scores = predict is not None or (predict_proba is None and classes is None and is_score(y))
+        plan = self._plan(remember_rows, epsilon=self._epsilon(remember_rows, exact=exact, scores=scores))
+        if scores:
+            if threshold is not None:
+                raise SettingError("threshold= is for labels, and this model gives scores; ask for at_least(...)")
             learned = learn_scores(X, y, plan, predict=predict)
         else:
-            learned = learn_model(X, y, plan, predict_proba=predict_proba, classes=classes)
+            learned = learn_model(
+                X,
+                y,
+                plan,
+                predict_proba=predict_proba,
+                classes=classes,
+                exact=model if exact else None,
+                threshold=threshold,
+            )
         self._keep(learned.model)
         self.history_ = learned.history
         return self
 
-    def _plan(self, remember_rows: Any) -> Plan:
+    def _epsilon(self, remember_rows: Any, *, exact: bool, scores: bool) -> float | None:
+        """The epsilon of a private fit, checked; None where none is wanted."""
+        if self.privacy not in PRIVACY:
+            raise SettingError(f"privacy must be one of {', '.join(map(repr, PRIVACY))}, got {self.privacy!r}")
+        if self.privacy is None:
+            return None
+        return check_private(
+            self.schema, self.epsilon, remembers=remember_rows is not False, exact=exact, scores=scores
+        )
+
+    def _plan(self, remember_rows: Any, epsilon: float | None = None) -> Plan:
         """The settings of all parts, checked."""
         settings = FitSettings.resolve(
             self.generator,
@@ -167,4 +247,15 @@ class DiCoFlex(BaseEstimator, Explainer):
             device=self.device,
             verbose=self.verbose,
             remember_rows=remember_rows,
+            max_seconds=self.max_seconds,
+            epsilon=epsilon,
         )
+
+
+def _is_exact(surrogate: Any, model: Any) -> bool:
+    """Whether the surrogate is to be a copy of the model, checked."""
+    if surrogate not in SURROGATES:
+        raise SettingError(f"surrogate must be one of {', '.join(map(repr, SURROGATES))}, got {surrogate!r}")
+    if surrogate == EXACT and model is None:
+        raise SettingError("surrogate='exact' copies the model itself; give it with model=clf, or leave surrogate= out")
+    return bool(surrogate == EXACT)

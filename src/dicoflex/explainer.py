@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dicoflex.answers import asking as ask
 from dicoflex.answers.counterfactuals import Counterfactuals
+from dicoflex.answers.directions import suggested_for
 from dicoflex.answers.importance import necessity, sufficiency, who_is_answered
 from dicoflex.constraints import Constraints
 from dicoflex.errors import NotFittedError
@@ -83,8 +84,9 @@ class Explainer:
         n: int = 10,
         p: float | None = None,
         frozen: Iterable[Any] = (),
+        features_to_vary: Iterable[Any] | None = None,
         constraints: Constraints | Mapping[str, Any] | None = None,
-        confidence: float | None = None,
+        confidence: float | str | None = None,
         check: Callable[[pd.DataFrame], Any] | None = None,
         novel: bool = False,
         refine: bool = True,
@@ -95,26 +97,66 @@ class Explainer:
         on_unseen: str = "answer",
         random_state: int | None = None,
     ) -> Counterfactuals:
-        """Up to `n` counterfactuals for every row: different from each other, close, and likely.
+        """Find up to `n` counterfactuals for every row: close, plausible, and different from each other.
 
-        target: a label; None for the other class of two; "other" for any class but the present one; a set of labels or
-        `one_of(...)` for any of some; of a model of scores, `at_least(620)`, `at_most(5)`, `between(600, 700)` or
-        `by(40)`, which may also be written ">=620", "<=5", "600..700", "+40". A list has one of these per row. p: how
-        few features should change, any value in the trained range (small: few); None is 2, or the least trained one
-        under `max_changes`. frozen:
-        features that may not change. constraints: what else an answer must obey; those of the schema bind too.
-        confidence: how sure the black box should be. check: a callable that labels rows; only rows that it gives the
-        target are returned, drawing up to five rounds. novel: no exact copy of a training row; the model must
-        remember them. refine: nothing needless, as near as possible; False gives draws as they come. coherent: nothing
-        that no training row has together, and exact dependencies kept. plausible: answers rarer than all but this share
-        of the real rows of the class are left out. variety: how much other ways are preferred. exhaustive: for a row of
-        which no draw is an answer, look at all rows that are allowed, or at many of them: `.verdict` says "none" where
-        that proves that there is no way. on_unseen: a row with a level, or a missing value, that training never had is
-        answered by leaving it for one that was seen, or stands in `.shortfall` where it may not change; "error" refuses
-        all rows. Rows that got fewer than `n` are in `.shortfall`, with the reason.
+        Parameters
+        ----------
+        rows : DataFrame
+            The rows to explain, with the columns that `fit` got.
+        target : label, target or list, optional
+            The class that an answer must have; by default the other one of two classes. `"other"` is any class but the
+            present one, a set or `one_of(...)` any of several. For a model of scores: `at_least(620)`, `at_most(5)`,
+            `between(600, 700)` or `by(40)`, also written `">=620"`, `"<=5"`, `"600..700"`, `"+40"`. A list has one
+            target per row.
+        n : int
+            How many answers to look for, per row.
+        p : float, optional
+            The exponent of the distance, anywhere in the trained range: 2 stays close in every feature, 0.01 changes as
+            few features as possible. By default 2, or the smallest trained value where `max_changes` is set.
+        frozen : list of features
+            Features that keep the row's value, bit for bit.
+        features_to_vary : list of features, optional
+            The only features that may change; all others are frozen.
+        constraints : Constraints or dict, optional
+            What else an answer must satisfy. The schema's own constraints hold as well.
+        confidence : float or {"just", "safe", "sure"}, optional
+            How confident the model should be of the target. "just" is the decision itself; "safe", the default, is the
+            least confidence at which an estimated 85 % of retrained models would accept the answer too, "sure" 95 %.
+            `report_["confidence"]` has the numbers, and `.needed` those that were used.
+        check : callable, optional
+            The model at hand: a function that labels rows. Only rows to which it gives the target are returned.
+        novel : bool
+            Return no exact copy of a training row; the model must have been fitted with `remember_rows`.
+        refine : bool
+            Remove needless changes and move answers as near as possible. False returns draws as they come.
+        coherent : bool
+            Return no combination of values that no training row has, and keep dependencies between features.
+        plausible : float
+            Leave out answers that are less plausible than all but this share of the real rows of the target class.
+        variety : float
+            How much answers that change other features are preferred, from 0 to 1.
+        exhaustive : bool
+            Where sampling finds nothing, search the feasible rows: all of them if they are few enough, and then
+            `.status` says "infeasible".
+        on_unseen : {"answer", "error"}
+            What to do with a row that has a value unknown to training: replace the value, or raise an error.
+        random_state : int, optional
+            The same number gives the same answers, however rows are batched.
+
+        Returns
+        -------
+        Counterfactuals
+            The answers. `.status` has a word per row; rows that got fewer than `n` stand in `.shortfall`, with the
+            reason. A row that has the target already gets no answers.
+
+        Raises
+        ------
+        QueryError
+            If the rows or an argument do not fit the model; the message names the remedy.
         """
         request = Request.of(
-            target=target, n=n, p=p, frozen=frozen, constraints=constraints, confidence=confidence, novel=novel,
+            target=target, n=n, p=p, frozen=frozen, features_to_vary=features_to_vary,
+            constraints=constraints, confidence=confidence, novel=novel,
             refine=refine, coherent=coherent, plausible=plausible, variety=variety, exhaustive=exhaustive,
             on_unseen=on_unseen, random_state=random_state,
         )  # fmt: skip
@@ -128,8 +170,9 @@ class Explainer:
         n: int = 100,
         p: float | None = None,
         frozen: Iterable[Any] = (),
+        features_to_vary: Iterable[Any] | None = None,
         constraints: Constraints | Mapping[str, Any] | None = None,
-        confidence: float | None = None,
+        confidence: float | str | None = None,
         filter: bool = True,
         novel: bool = False,
         random_state: int | None = None,
@@ -140,7 +183,8 @@ class Explainer:
         out draws that the stand-in for the black box doubts, and the least likely 5 % of a row's draws.
         """
         request = Request.of(
-            target=target, n=n, p=p, frozen=frozen, constraints=constraints, confidence=confidence, novel=novel,
+            target=target, n=n, p=p, frozen=frozen, features_to_vary=features_to_vary,
+            constraints=constraints, confidence=confidence, novel=novel,
             random_state=random_state,
         )  # fmt: skip
         return ask.sample(self._fitted, rows, request, filtered=switch(filter, "filter"))
@@ -153,14 +197,23 @@ class Explainer:
         target: Any = None,
         p: float | None = None,
         frozen: Iterable[Any] = (),
-        confidence: float | None = None,
+        features_to_vary: Iterable[Any] | None = None,
+        confidence: float | str | None = None,
     ) -> Floats:
         """The log density of each row of `counterfactuals` given the row of `rows` at the same place.
 
         A single row in `rows` is taken for all of `counterfactuals`. It is the density before constraints; of the
         schema's own only what is frozen counts.
         """
-        request = Request.of(target=target, n=1, p=p, frozen=frozen, confidence=confidence, random_state=0)
+        request = Request.of(
+            target=target,
+            n=1,
+            p=p,
+            frozen=frozen,
+            features_to_vary=features_to_vary,
+            confidence=confidence,
+            random_state=0,
+        )
         return ask.log_density(self._fitted, rows, counterfactuals, request)
 
     def probability(self, rows: pd.DataFrame) -> pd.DataFrame:
@@ -171,7 +224,7 @@ class Explainer:
         It is what `explain` goes by, and not the black box itself: `report_["stand_in_agreement"]` is the share of
         held-out rows to which both give the same label.
 
-        >>> from dicoflex.warming import EXAMPLES, rows_like
+        >>> from dicoflex.examples import EXAMPLES, rows_like
         >>> explainer = load(EXAMPLES[0])
         >>> rows = rows_like(explainer.schema_, 3)
         >>> found = explainer.probability(rows)
@@ -179,6 +232,34 @@ class Explainer:
         (True, True)
         """
         return ask.probability(self._fitted, rows)
+
+    def suggested(self, rows: pd.DataFrame, *, target: Any) -> Constraints:
+        """Constraints that the columns and the model suggest; nothing binds until they are given to `explain`.
+
+        Besides what `Schema.suggested` finds in the names and in the rows, `increase` and `decrease` name numbers and
+        ordinals of which the model likes more, or less, the better wherever it was followed: a step against that
+        direction is no advice ("lower your grades").
+
+        Parameters
+        ----------
+        rows : DataFrame
+            Rows like those that are explained, some hundred of them; the model is followed around them.
+        target : label or target
+            What is wanted. Of scores, an end: `at_least(620)` or `by(40)`, and not an interval between two.
+
+        Returns
+        -------
+        Constraints
+
+        Examples
+        --------
+        >>> from dicoflex.examples import EXAMPLES, rows_like
+        >>> explainer = load(EXAMPLES[0])
+        >>> found = explainer.suggested(rows_like(explainer.schema_, 50), target=explainer.classes_[0])
+        >>> sorted(set(found.increase) & set(found.decrease))
+        []
+        """
+        return suggested_for(self._fitted, rows, target)
 
     def necessity(
         self, rows: pd.DataFrame, *, pairs: bool = False, usual: bool = False, **asked: Any
@@ -198,7 +279,7 @@ class Explainer:
 
         pairs, usual, asked: as for `necessity`.
 
-        >>> from dicoflex.warming import EXAMPLES, rows_like
+        >>> from dicoflex.examples import EXAMPLES, rows_like
         >>> explainer = load(EXAMPLES[0])
         >>> rows = rows_like(explainer.schema_, 3)
         >>> found = explainer.sufficiency(rows, target=explainer.classes_[0])

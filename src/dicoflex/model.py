@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["BANDS", "CONFIDENCE_ARRAYS", "Confidence", "Model", "classes_of"]
+__all__ = ["BANDS", "CONFIDENCE_ARRAYS", "EXACT", "SAFE", "Confidence", "Model", "classes_of"]
 
 import json
 import math
@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicoflex import model_file, stand_in
-from dicoflex.certificate import Certificate
+from dicoflex.certificate import SURVIVES, Certificate, Survival
 from dicoflex.coherence import Coherence
-from dicoflex.errors import ModelFileError, SettingError, UserError, named
+from dicoflex.errors import ConfidenceError, ModelFileError, SettingError, UserError, named
 from dicoflex.generators import GENERATORS
 from dicoflex.generators.base import Generator
 from dicoflex.model_file.taking import Arrays, refuse, refuse_others, taken
@@ -38,13 +38,16 @@ from dicoflex.values import plain
 Floats = NDArray[np.float64]
 MOST_CHARACTERS = 2**20
 MOST_EXPONENTS = 1000
+EXACT = "exact"
+"""What `report["surrogate"]` says where the stand-in is a copy of the black box itself."""
 # The names that files have for the fields of `Confidence`.
+JUST, SAFE = "just", "safe"
 CONFIDENCE_ARRAYS = {"lowest": "lowest", "highest": "highest", "default": "usual"}
 
 
 @dataclass(frozen=True)
 class Confidence:
-    """How sure the black box should be of an answer, per class: the range that was trained, and what is usual."""
+    """How sure the model should be of an answer, per class: the range that was trained, and the default, "safe"."""
 
     lowest: Floats
     highest: Floats
@@ -75,7 +78,8 @@ class Model:
     stand_in: the small copy of the black box. confidence: what can be asked for, per class. exponents: the trained p.
     has_confidence: whether a confidence can be asked for. report: what `fit` found out, ready for JSON. remembered: the
     training rows as keyed hashes, where `fit` was asked to remember them. coherence, certificate: what goes together in
-    the table and what held-out rows taught, where answers are to be refined. marginals: how many rows have what,
+    the table and what held-out rows taught, where answers are to be refined. survival: how many retrained models would
+    accept answers, where that was estimated. marginals: how many rows have what,
     feature by feature, where that may be told. score: how scores are spread, where the black box gives those; there are
     no classes then, and questions are asked of what `answers.aiming` makes of the model for an interval.
     """
@@ -92,12 +96,19 @@ class Model:
     coherence: Coherence | None = None
     certificate: Certificate | None = None
     marginals: Marginals | None = None
+    survival: Survival | None = None
     score: Score | None = None
 
     @property
     def schema(self) -> Schema:
         """The features of the training rows."""
         return self.encoding.schema
+
+    @property
+    def threshold(self) -> float | None:
+        """The probability from which on the second of two labels is given; None where the likelier one is."""
+        found: float | None = self.report.get("threshold")
+        return found
 
     @cached_property
     def labels(self) -> list[Any]:
@@ -147,6 +158,43 @@ class Model:
         """The same model with more to report, and so another name."""
         return replace(self, report=self.report | facts)
 
+    def level(self, name: str) -> Floats:
+        """The confidence per class that a named level stands for.
+
+        Parameters
+        ----------
+        name : {"just", "safe", "sure"}
+            The decision and no more, or the least confidence at which 85 % or 95 % of retrained models would accept.
+
+        Raises
+        ------
+        ConfidenceError
+            For "sure", where survival was not estimated.
+        """
+        if name == JUST:
+            return self.confidence.lowest
+        if name == SAFE:
+            return self.confidence.default
+        if self.survival is None:
+            raise ConfidenceError(
+                f"confidence {name!r} needs an estimate of how many retrained models accept an answer, and this model "
+                "has none; fit with probabilities (model= or predict_proba=), or give a number"
+            )
+        found: Floats = np.clip(self.survival.least(SURVIVES[name]), self.confidence.default, self.confidence.highest)
+        return found
+
+    def levels(self, label: int) -> dict[str, dict[str, float]]:
+        """By named level its confidence for a class, and where known the survival and the distance of answers there."""
+        if not self.has_confidence:
+            return {}
+        names = (JUST, *SURVIVES) if self.survival is not None else (JUST, SAFE)
+        found = {name: {"confidence": round(float(self.level(name)[label]), 4)} for name in names}
+        if self.survival is not None:
+            for one in found.values():
+                one["survival"] = round(float(self.survival.share_at(label, one["confidence"])), 4)
+                one["distance"] = round(self.survival.distance_at(label, one["confidence"]), 4)
+        return found
+
     def least_sure(self) -> Model:
         """The same model, which asks by default for answers as near to the boundary as it was trained for."""
         return replace(self, confidence=replace(self.confidence, default=self.confidence.lowest))
@@ -191,6 +239,8 @@ class Model:
             arrays |= {f"score.{k}": v for k, v in self.score.arrays().items()}
         if self.marginals is not None:
             arrays |= {f"marginals.{k}": v for k, v in self.marginals.arrays().items()}
+        if self.survival is not None:
+            arrays |= {f"survival.{k}": v for k, v in self.survival.arrays().items()}
         if self.coherence is not None and self.certificate is not None:
             header |= {"dependencies": self.coherence.facts(), "judge": self.certificate.judge}
             arrays |= {f"coherence.{k}": v for k, v in self.coherence.arrays().items()}
@@ -234,6 +284,7 @@ class Model:
             report=_report(_of_type(header, "report", dict)),
             remembered=_remembered(header["row_key_mark"], arrays),
             marginals=_marginals(encoding.schema, _under("marginals", arrays)),
+            survival=_survival(sizes.asked, _under("survival", arrays)),
             score=score,
             **_refinement(encoding.schema, sizes, header, arrays),
         )
@@ -317,6 +368,9 @@ def _report(found: dict[str, Any]) -> dict[str, Any]:
     """What `fit` reported; the label column's name and the count of rows that may be told of are looked for later."""
     if not isinstance(found.get("label"), str | int | None):
         raise ModelFileError("the model file's report names a label column that is no name; save the model again")
+    threshold = found.get("threshold")
+    if threshold is not None and not (type(threshold) is float and 0 < threshold < 1):
+        raise ModelFileError("the model file's report has a threshold that is no share; save the model again")
     count = found.get("min_count", 1)
     if type(count) is not int or count < 1:
         raise ModelFileError("the model file's report has a min_count that is no count; save the model again")
@@ -330,6 +384,11 @@ def _under(prefix: str, arrays: Arrays) -> Arrays:
 def _marginals(schema: Schema, arrays: Arrays) -> Marginals | None:
     """How many rows have what, where a file says so."""
     return Marginals.restore(schema, arrays) if arrays else None
+
+
+def _survival(n_classes: int, arrays: Arrays) -> Survival | None:
+    """How many retrained models would accept answers, where a file says so."""
+    return Survival.restore(n_classes, arrays) if arrays else None
 
 
 def _remembered(mark: Any, arrays: Arrays) -> Remembered | None:

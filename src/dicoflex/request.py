@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-__all__ = ["ANSWER", "ERROR", "Request", "switch"]
+__all__ = ["ANSWER", "ERROR", "LEVELS", "Level", "Request", "switch"]
 
 import sys
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, get_args
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -17,6 +17,8 @@ from dicoflex.runtime.randomness import seed_of
 from dicoflex.targets import Goal, Interval, OneOf, Shift, one_of
 from dicoflex.values import is_number, plain
 
+Level = Literal["just", "safe", "sure"]
+LEVELS: tuple[str, ...] = get_args(Level)
 Label = bool | int | float | str
 NOTHING = Constraints()
 ANSWER: Final = "answer"
@@ -26,16 +28,16 @@ ERROR: Final = "error"
 class Request(BaseModel):
     """What is asked of a model, besides the rows.
 
-    target: a label, an interval of scores, a change of one's own, any of some labels, "other", one of these per row, or
-    None for the other class of two. n: how many answers per row. p: how few
-    features should change; None leaves it to the model. frozen: features that may not change. constraints: what else
-    an answer must obey. confidence: how sure the black box should be; None is the trained default. novel: no exact
-    copy of a training row. refine: nothing needless, as near as possible. coherent: nothing that no training row has
+    target: a label, an interval of scores, a change of one's own, any of some labels, "other", one of these per row,
+    or None for the other class of two. n: how many answers per row. p: how few features should change; None leaves it
+    to the model. frozen: features that may not change. features_to_vary: the only ones that may, None for all.
+    constraints: what else an answer must obey. confidence: how sure the model should be, as a number or a level: "just"
+    the decision, "safe" or "sure" that most retrained models would decide so too; None is "safe". novel: no exact copy
+    of a training row. refine: nothing needless, as near as possible. coherent: nothing that no training row has
     together, dependencies kept. plausible: the share of real rows that an answer may at most be rarer than. variety:
     how much other ways are preferred to better answers of the same. exhaustive: where no answer is drawn, look at all
     rows that are allowed, or at many of them. on_unseen: "answer" rows with a value that training never had, by leaving
-    it, or "error". seed: the same one gives the same answers; None
-    draws one.
+    it, or "error". seed: the same one gives the same answers; None draws one.
 
     >>> Request.of(target="yes", n=3, frozen=["age"], random_state=7).model_dump(exclude_defaults=True)
     {'target': 'yes', 'n': 3, 'frozen': ('age',), 'seed': 7}
@@ -49,8 +51,9 @@ class Request(BaseModel):
     n: int = Field(default=10, ge=1)
     p: float | None = None
     frozen: tuple[int | str, ...] = ()
+    features_to_vary: Annotated[tuple[int | str, ...], Field(min_length=1)] | None = None
     constraints: Constraints = NOTHING
-    confidence: float | None = Field(default=None, ge=0, le=1)
+    confidence: Annotated[float, Field(ge=0, le=1)] | Level | None = None
     novel: bool = False
     refine: bool = True
     coherent: bool = True
@@ -68,6 +71,7 @@ class Request(BaseModel):
         n: Any = 10,
         p: Any = None,
         frozen: Any = (),
+        features_to_vary: Any = None,
         constraints: Any = None,
         confidence: Any = None,
         novel: bool = False,
@@ -84,13 +88,14 @@ class Request(BaseModel):
             target=_target(target),
             n=_count(n),
             p=_number(p, "p"),
-            frozen=_names(frozen),
+            frozen=_names(frozen, "frozen"),
+            features_to_vary=_to_vary(features_to_vary),
             constraints=_constraints(constraints),
-            confidence=_number(confidence, "confidence"),
+            confidence=_confidence(confidence),
             novel=switch(novel, "novel"),
             refine=switch(refine, "refine"),
             coherent=switch(coherent, "coherent"),
-            plausible=_share(plausible, "plausible"),
+            plausible=_plausible(plausible),
             variety=_share(variety, "variety"),
             exhaustive=switch(exhaustive, "exhaustive"),
             on_unseen=_on_unseen(on_unseen),
@@ -142,8 +147,16 @@ def _number(value: Any, name: str) -> float | None:
         return None
     if is_number(value) and abs(value) <= sys.float_info.max:
         return float(value)
-    rule = "must lie between 0 and 1" if name == "confidence" else "must lie in the trained range, and be a number"
-    raise QueryError(f"{name} {rule}, got {value!r}")
+    raise QueryError(f"{name} must lie in the trained range, and be a number, got {value!r}")
+
+
+def _confidence(value: Any) -> float | str | None:
+    if value is None or (isinstance(value, str) and value in LEVELS):
+        return value
+    if is_number(value) and abs(value) <= sys.float_info.max:
+        return float(value)
+    levels = ", ".join(map(repr, LEVELS))
+    raise QueryError(f"confidence must lie between 0 and 1, or be one of {levels}, got {value!r}")
 
 
 def switch(value: Any, name: str) -> bool:
@@ -159,16 +172,33 @@ def _on_unseen(value: Any) -> str:
     return value
 
 
+def _plausible(value: Any) -> float:
+    """A share of real rows; no answer is more plausible than all of them."""
+    if not is_number(value) or not 0 <= value < 1:
+        raise QueryError(f"plausible must be at least 0 and below 1, got {value!r}")
+    return float(value)
+
+
 def _share(value: Any, name: str) -> float:
     if not is_number(value) or not 0 <= value <= 1:
         raise QueryError(f"{name} must lie between 0 and 1, got {value!r}")
     return float(value)
 
 
-def _names(frozen: Any) -> tuple[Any, ...]:
-    if isinstance(frozen, str) or not isinstance(frozen, Iterable):
-        raise QueryError(f"frozen must be a list of features, got {frozen!r}; write frozen=[{frozen!r}]")
-    return tuple(dict.fromkeys(plain(name) for name in frozen))
+def _names(given: Any, name: str) -> tuple[Any, ...]:
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise QueryError(f"{name} must be a list of features, got {given!r}; write {name}=[{given!r}]")
+    return tuple(dict.fromkeys(plain(feature) for feature in given))
+
+
+def _to_vary(given: Any) -> tuple[Any, ...] | None:
+    # DiCE's word for no restriction; a feature of that name is given in a list.
+    if given is None or (isinstance(given, str) and given == "all"):
+        return None
+    names = _names(given, "features_to_vary")
+    if not names:
+        raise QueryError("features_to_vary is empty, so that nothing may change; name a feature, or leave it out")
+    return names
 
 
 def _constraints(given: Any) -> Constraints:

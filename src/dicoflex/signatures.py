@@ -117,8 +117,16 @@ def _check(sort: bytes, data: bytes, made: Any, public: Any, name: str) -> str:
     try:
         claimed = str(made["key"])[:16]
         signature = base64.b64decode(made["signature"], validate=True)
+        # One signature has one text: neither more fields nor other last bits of the base64 pass for it.
+        is_ours = made == {
+            "algorithm": ALGORITHM,
+            "key": made["key"],
+            "signature": base64.b64encode(signature).decode(),
+        }
     except (KeyError, TypeError, ValueError, binascii.Error):
-        raise SignatureError(f"{name}: its signature is none; sign it again") from None
+        is_ours = False
+    if not is_ours:
+        raise SignatureError(f"{name}: its signature is none; sign it again")
     own = _name(public)
     try:
         public.verify(signature, sort + hashlib.sha256(data).digest())
@@ -127,6 +135,8 @@ def _check(sort: bytes, data: bytes, made: Any, public: Any, name: str) -> str:
             who = f"it says that it was signed with the key {claimed}, and {own} is trusted"
             raise SignatureError(f"{name} is not signed by whom is trusted: {who}; ask for the right key") from None
         raise SignatureError(f"{name} was altered after it was signed; get it again from where it was made") from None
+    if made["key"] != own:
+        raise SignatureError(f"{name} was altered after it was signed: it names another key; get it again")
     return own
 
 

@@ -13,6 +13,7 @@ __all__ = [
     "at_most",
     "between",
     "by",
+    "on_decision_scale",
     "one_of",
     "read_goal",
 ]
@@ -22,6 +23,8 @@ import re
 from collections.abc import Callable
 from typing import Any, Self, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from dicoflex.errors import QueryError
@@ -223,3 +226,25 @@ def _outwards(number: float, places: int, *, up: bool) -> float:
 
 def _text(number: float | None) -> str:
     return f"{number:.10g}"
+
+
+def on_decision_scale(probabilities: NDArray[np.float64], threshold: float | None) -> NDArray[np.float64]:
+    """Probabilities of two labels on a scale where the second is given from a half on: odds over the threshold's.
+
+    Parameters
+    ----------
+    probabilities : array (n, 2)
+        Of the first label and the second.
+    threshold : float or None
+        The probability from which on the second is given; None leaves all as it is.
+
+    Examples
+    --------
+    >>> on_decision_scale(np.array([[0.8, 0.2], [0.2, 0.8]]), 0.2).round(3).tolist()
+    [[0.5, 0.5], [0.059, 0.941]]
+    """
+    if threshold is None:
+        return probabilities
+    odds = probabilities * np.array([threshold, 1.0 - threshold])
+    scaled: NDArray[np.float64] = odds / np.maximum(odds.sum(axis=1, keepdims=True), 1e-300)
+    return scaled

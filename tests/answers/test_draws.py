@@ -20,7 +20,7 @@ from dicoflex.table.remembered import Remembered, row_hashes
 from dicoflex.table.schema import Schema
 
 FRAME = pd.DataFrame({"n": range(101), "x": np.linspace(0.05, 1.0, 101), "s": ["a", "b"] * 50 + ["a"]})
-ENCODING = Encoding.fit(FRAME, Schema.infer(FRAME))
+ENCODING = Encoding.fit(FRAME, Schema.infer(FRAME, kinds={"n": "integer"}))
 
 
 class Fixed:
@@ -91,8 +91,8 @@ class Says:
     def __init__(self, says: Any, target: np.ndarray) -> None:
         self.says, self.target = says, target
 
-    def probabilities(self, values: np.ndarray, *, each: int = 1) -> np.ndarray:
-        sure = np.asarray(self.says(values, self.target, each), dtype=float)
+    def probabilities(self, values: np.ndarray) -> np.ndarray:
+        sure = np.asarray(self.says(values, self.target), dtype=float)
         return np.column_stack([1 - sure, sure])
 
 
@@ -148,7 +148,7 @@ def test_no_round_is_made_for_more_than_enough() -> None:
     assert generator.calls == [(40, [0])]
 
 
-def never(values: np.ndarray, _targets: np.ndarray, _each: int) -> np.ndarray:
+def never(values: np.ndarray, _targets: np.ndarray) -> np.ndarray:
     """No doubt about any row."""
     return np.ones(len(values))
 
@@ -253,9 +253,8 @@ def test_density_from_the_sampler_is_kept() -> None:
 # -- terms ------------------------------------------------------------------------------------------------------------
 
 
-def small_is_sure(values: np.ndarray, target: np.ndarray, each: int) -> np.ndarray:
+def small_is_sure(values: np.ndarray, target: np.ndarray) -> np.ndarray:
     assert (target == 1).all()
-    assert len(values) % each == 0
     return 1 - values[:, 0] / 100
 
 

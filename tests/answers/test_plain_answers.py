@@ -11,10 +11,10 @@ import pytest
 from dicoflex import Constraints, DiCoFlex, load, relative
 from dicoflex.answers.plain_answers import explain_plain
 from dicoflex.errors import UserError
+from dicoflex.examples import EXAMPLES, rows_like
 from dicoflex.explainer import Explainer
 from dicoflex.request import Request
 from dicoflex.table.plain_rows import plain_row
-from dicoflex.warming import EXAMPLES, rows_like
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -55,7 +55,9 @@ def assert_same(explainer: Explainer, rows: pd.DataFrame, **wish: Any) -> None:
             assert one["verified"] == holds[i, k]
             assert row["target"] == other["info"]["target"]
         short = direct.reasons.get(i)
-        assert (row["status"] == "complete") == (short is None)
+        assert row["status"] == direct.status[i]
+        assert row.get("search") == query.get("search")
+        assert ("reason" in row) == (short is not None)
         assert short is None or short == (row["wanted"], row["got"], row["reason"])
 
 

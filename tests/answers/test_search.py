@@ -67,7 +67,7 @@ def test_that_there_is_no_way_is_proved(fitted: DiCoFlex, person: pd.DataFrame) 
     wish = Constraints(frozen=["debts", "rate", "home"], ranges={"years": (0, 10)})
     cfs = fitted.explain(person, target="yes", constraints=wish, check=says, random_state=0)
     rows = every(person, years=list(range(11)), phone=[True, False])
-    assert list(cfs.verdict) == ["none"]
+    assert list(cfs.status) == ["infeasible"]
     assert not (says(rows) == "yes").any()
     assert cfs.searches[0].looked_at == len(rows) == 21
     assert cfs.searches[0].all
@@ -77,7 +77,7 @@ def test_that_there_is_no_way_is_proved(fitted: DiCoFlex, person: pd.DataFrame) 
         .startswith("there is no way: all 21 rows that the constraints allow were looked at, and check accepts none; ")
     )
     told = json.loads(cfs.to_json())["queries"][0]
-    assert told["verdict"] == "none"
+    assert told["status"] == "infeasible"
     assert told["search"] == {
         "judge": "check", "sure": None, "looked_at": 21, "tried": 21, "all": True, "accepted": 0, "usual": 0,
     }  # fmt: skip
@@ -89,7 +89,7 @@ def test_what_draws_hardly_ever_are_is_found(fitted: DiCoFlex, person: pd.DataFr
     rows = every(person, years=list(range(12)), home=["rent", "free"], phone=[True, False])
     assert (says(rows) == "yes").sum() == 1
     cfs = fitted.explain(person, target="yes", constraints=wish, check=says, n=3, random_state=0)
-    assert list(cfs.verdict) == ["found"]
+    assert list(cfs.status) == ["short"]
     assert cfs.frame[["years", "home", "phone"]].to_numpy().tolist() == [[11, "rent", False]]
     assert cfs.verify()["holds"].all()
 
@@ -99,14 +99,14 @@ def test_without_a_search_it_is_only_not_found(fitted: DiCoFlex, person: pd.Data
     cfs = fitted.explain(
         person, target="yes", constraints=wish, check=says, exhaustive=False, random_state=0
     )  # fmt: skip
-    assert list(cfs.verdict) == ["not found"]
+    assert list(cfs.status) == ["not_found"]
     assert cfs.searches == {}
 
 
 def test_what_is_too_much_to_look_at_has_a_bound(fitted: DiCoFlex, person: pd.DataFrame) -> None:
     wish = Constraints(ranges={"years": (0, 5)}, frozen=["debts"])
     cfs = fitted.explain(person, target="yes", constraints=wish, check=says, random_state=0)
-    assert list(cfs.verdict) == ["not found"]
+    assert list(cfs.status) == ["not_found"]
     found = cfs.searches[0]
     assert not found.all
     assert search.EVENLY * 0.9 < found.looked_at <= search.EVENLY
@@ -137,7 +137,7 @@ def test_a_row_that_constraints_leave_no_change_is_impossible_before_any_search(
     two = pd.concat([person, person.assign(years=0)], ignore_index=True)
     wish = Constraints(frozen=["debts", "rate", "home", "phone"], decrease=["years"])
     cfs = fitted.explain(two, target="yes", constraints=wish, check=says, random_state=0)
-    assert list(cfs.verdict) == ["none", "impossible"]
+    assert list(cfs.status) == ["infeasible", "contradictory"]
     assert list(cfs.searches) == [0]
 
 
@@ -165,7 +165,7 @@ def test_the_same_search_however_rows_are_batched(fitted: DiCoFlex, person: pd.D
     alone = [
         fitted.explain(rows.iloc[[i]], target="yes", constraints=wish, check=says, random_state=0) for i in (0, 1, 2)
     ]
-    assert [one.verdict[0] for one in alone] == list(together.verdict)
+    assert [one.status[0] for one in alone] == list(together.status)
     assert [one.searches.get(0) for one in alone] == [together.searches.get(i) for i in (0, 1, 2)]
 
 
@@ -174,14 +174,14 @@ def test_what_is_merely_unusual_is_a_way_still(coherent: DiCoFlex, person: pd.Da
     wish = Constraints(frozen=["debts", "rate"], forbidden={"home": ["own"]})
     asked = {"target": "yes", "constraints": wish, "check": says, "n": 3, "random_state": 0}
     cfs = coherent.explain(person, plausible=0.99, **asked)
-    assert list(cfs.verdict) == ["not found"]
+    assert list(cfs.status) == ["not_found"]
     assert cfs.searches[0].all
     assert (cfs.searches[0].accepted, cfs.searches[0].usual) == (1, 0)
     assert cfs.shortfall["reason"].item().endswith(
         "all 47 rows that the constraints allow were looked at, and check accepts 1, "
         "of which none goes together or is usual enough; coherent=False lets them be answers"
     )  # fmt: skip
-    assert list(coherent.explain(person, coherent=False, **asked).verdict) == ["found"]
+    assert list(coherent.explain(person, coherent=False, **asked).status) == ["short"]
 
 
 def test_where_few_rows_are_allowed_all_that_will_do_are_found(coherent: DiCoFlex, person: pd.DataFrame) -> None:

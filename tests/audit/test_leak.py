@@ -12,12 +12,14 @@ import pandas as pd
 import pytest
 
 from dicoflex import DiCoFlex, cli
+from dicoflex.attacks import Told, attack, attacks_on, guesses_of
 from dicoflex.audit import Effort, leak, odd_rows
 from dicoflex.audit.copies import copies, crowd
 from dicoflex.audit.leaking import NO_PROOF
-from dicoflex.audit.membership import Told, attack, attacks_on
 from dicoflex.audit.told import told_of_few
 from dicoflex.errors import DataError, SettingError
+from dicoflex.learning import row_density
+from dicoflex.runtime.progress import Deadline
 
 KEY = bytes(range(32))
 
@@ -44,9 +46,21 @@ def mixed(quickly: Any) -> DiCoFlex:
     return quickly(TRAIN, LABELS, min_count=5, remember_rows=KEY)
 
 
-def by_heart(quickly: Any, rows: pd.DataFrame, min_count: int = 1) -> DiCoFlex:
-    """A model whose density of rows is trained for as long as it takes to know them, or only as long as it helps."""
+@pytest.fixture
+def no_decay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A density of rows whose weights nothing holds back."""
+    monkeypatch.setattr(row_density, "DECAY", 0.5)
+
+
+def with_rows(quickly: Any, rows: pd.DataFrame, min_count: int = 1) -> DiCoFlex:
+    """A model with a density of rows; a count of one trains it to the end."""
     return quickly(rows, np.where(rows["age"] > 40, "yes", "no"), coherence=True, min_count=min_count)
+
+
+def by_rows(model: DiCoFlex) -> float:
+    """The AUC of the attack by the density of rows."""
+    effort = Effort(queries=10, attacks=("rows",), guessed=0)
+    return leak(model, TRAIN, OTHERS, effort=effort, random_state=0).worst
 
 
 def test_an_attack_tells_members_from_others_or_does_not() -> None:
@@ -60,20 +74,16 @@ def test_an_attack_tells_members_from_others_or_does_not() -> None:
     assert attack(np.zeros(50), np.zeros(70)).auc == 0.5
 
 
+@pytest.mark.usefixtures("no_decay")
 def test_rows_learned_by_heart_are_found(quickly: Any) -> None:
     """A count of five ends the training where held-out rows gain no more."""
-    found, kept = (
-        leak(
-            by_heart(quickly, TRAIN, min_count),
-            TRAIN,
-            OTHERS,
-            effort=Effort(queries=10, attacks=("rows",)),
-            random_state=0,
-        )
-        for min_count in (1, 5)
-    )
-    assert found.worst == found.attacks["rows"].auc > 0.7
-    assert kept.attacks["rows"].auc < found.attacks["rows"].auc - 0.05
+    found, kept = (by_rows(with_rows(quickly, TRAIN, min_count)) for min_count in (1, 5))
+    assert found > 0.7
+    assert kept < found - 0.05
+
+
+def test_the_density_of_few_rows_does_not_learn_them_by_heart(quickly: Any) -> None:
+    assert by_rows(with_rows(quickly, TRAIN, 5)) < 0.58
 
 
 class ByNeighbours:
@@ -97,10 +107,56 @@ def test_a_density_that_tells_neighbours_is_found_by_them(mixed: DiCoFlex) -> No
 
 
 def test_a_smooth_density_keeps_its_rows(mixed: DiCoFlex) -> None:
-    kept = leak(mixed, TRAIN, OTHERS, effort=Effort(queries=40), random_state=0)
+    kept = leak(mixed, TRAIN, OTHERS, effort=Effort(queries=40, guessed=0), random_state=0)
     assert set(kept.attacks) == {"density", "neighbours", "contrast", "stand-in", "distance"}
     assert all(abs(one.auc - 0.5) < 4 * one.error for one in kept.attacks.values())
     assert (kept.members, kept.others, kept.left_out) == (400, 300, 0)
+
+
+class Knows:
+    """A density that gives rows of its own a mass of their own."""
+
+    def __init__(self, rows: np.ndarray) -> None:
+        self.rows = rows
+
+    def log_prob(self, context: Any, values: np.ndarray) -> np.ndarray:  # noqa: ARG002
+        apart = np.abs(values[:, None, :] - self.rows[None]) / self.rows.std(axis=0)
+        return -20.0 * apart.sum(axis=2).min(axis=1)
+
+
+def test_values_of_rows_known_by_heart_are_found(mixed: DiCoFlex) -> None:
+    model = mixed.model_
+    members, others = (model.encoding.encode(rows) for rows in (TRAIN, OTHERS))
+    keeps = replace(model, generator=Knows(members))
+    told = Told(keeps, others[:200], members[:0], 0)
+    found = guesses_of(told, members, others[200:], wanted=("density", "rows"), rows=40)["density"]
+    assert list(found.features) == ["pay", "age", "job", "town"]
+    pay = found.features["pay"]
+    assert not pay.exact
+    assert pay.members > 3 * pay.others
+    assert pay.surest_members >= pay.members
+    assert found.features["job"].exact
+    assert found.times > 2
+    assert found.excess > 2
+    nobody = guesses_of(told, others[200:300], others[300:], wanted=("density",), rows=40)["density"]
+    assert abs(nobody.excess) < 3
+
+
+def test_values_are_guessed_of_as_many_features_as_there_is_time_for(mixed: DiCoFlex) -> None:
+    model = mixed.model_
+    members, others = (model.encoding.encode(rows) for rows in (TRAIN, OTHERS))
+    told = Told(model, others[:200], members[:0], 0)
+    given = {"wanted": ("density",), "rows": 5}
+    assert list(guesses_of(told, members, others[200:], **given, features=1)["density"].features) == ["pay"]
+    assert guesses_of(told, members, others[200:], **given, deadline=Deadline(0.0)) == {}
+
+
+def test_values_found_are_reported(mixed: DiCoFlex) -> None:
+    found = leak(mixed, TRAIN, OTHERS, effort=Effort(queries=10, attacks=("density",), guessed=30), random_state=0)
+    plain = json.loads(json.dumps(found.to_dict()))["attributes"]["density"]
+    assert plain["rows"] == 30
+    assert set(plain["features"]) == set(TRAIN)
+    assert plain["mean"]["members"] == plain["features"]["pay"]["members"]
 
 
 def test_copies_are_counted_beside_those_of_held_out_rows() -> None:
@@ -132,11 +188,12 @@ def test_odd_rows_are_of_usual_values_and_nobody_s() -> None:
         assert odd[name].isin(TRAIN[name]).all()
 
 
+@pytest.mark.usefixtures("no_decay")
 def test_planted_rows_that_come_back_are_found(quickly: Any) -> None:
     odd = odd_rows(TRAIN, 8, random_state=0)
     rows = pd.concat([TRAIN, *[odd] * 5], ignore_index=True)
-    model = by_heart(quickly, rows)
-    found = leak(model, rows, OTHERS, planted={"odd": odd}, effort=Effort(queries=20, attacks=("rows",))).planted["odd"]
+    effort = Effort(queries=20, attacks=("rows",), guessed=0)
+    found = leak(with_rows(quickly, rows), rows, OTHERS, planted={"odd": odd}, effort=effort).planted["odd"]
     assert found.rows == 8
     assert found.attacks["rows"].auc > 0.9
 
@@ -181,7 +238,14 @@ def test_the_command_prints_a_table_and_writes_json(
     given = ["--quasi", "age,town", "--queries", "20", "--planted", str(tmp_path / "odd.csv"), "-o", str(out)]
     assert cli.main(["audit", "leak", *paths, *given]) == 0
     text = capsys.readouterr().out
-    for words in ("membership by density", "AUC 0.", "training row", NO_PROOF):
+    for words in (
+        "membership by density",
+        "AUC 0.",
+        "a value found by density",
+        "surest quarter",
+        "training row",
+        NO_PROOF,
+    ):
         assert words in " ".join(text.split())
     found = json.loads(out.read_text())
     assert found["note"] == NO_PROOF

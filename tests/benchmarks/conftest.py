@@ -17,7 +17,7 @@ from benchmarks.experiments import explorer, fuzz, leak, scale, serving, speed
 from benchmarks.experiments.explorer.browsing import chromium
 from benchmarks.experiments.speed.ground import Amount
 from benchmarks.registry import EXPERIMENTS
-from dicoflex.learning import certifying, stand_in
+from dicoflex.learning import certifying, judged, stand_in, surviving
 
 # Without a browser, what needs none is measured; its absence is told by the browser tests.
 BROWSED = [(name, part) for name, part in explorer.measuring.PARTS.items() if name == "size" or chromium()]
@@ -29,6 +29,9 @@ LESS: list[tuple[Any, str, Any]] = [
     (stand_in, "STEPS", 120),
     (stand_in, "ROUNDS", 10),
     (certifying, "ROWS", 60),
+    (surviving, "RETRAINED", 3),
+    (surviving, "ANSWERED", 60),
+    (judged, "SHARPENED", 1),
     (leak, "QUICK_QUERIES", 20),
     (speed.measuring, "QUICK", cells.QUICK),
     (speed.measuring, "LITTLE", Amount(repeats=1, anchors=20, calls=5, dice_queries=1, many=50)),

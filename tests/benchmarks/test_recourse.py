@@ -62,9 +62,9 @@ class Guarantors:
         return frame["HasGuarantor"].to_numpy()
 
 
-def told(frame: pd.DataFrame, owner: list[int], verdict: list[str], **looked_at: int) -> audit.Told:
+def told(frame: pd.DataFrame, owner: list[int], status: list[str], **looked_at: int) -> audit.Told:
     places = {int(name[1:]): n for name, n in looked_at.items()}
-    return audit.Told(frame, np.array(owner), verdict, places, 1.0, np.ones(len(verdict), dtype=bool))
+    return audit.Told(frame, np.array(owner), status, places, 1.0, np.ones(len(status), dtype=bool))
 
 
 def test_loopholes_blind_spots_and_wrong_proofs_are_counted() -> None:
@@ -75,7 +75,7 @@ def test_loopholes_blind_spots_and_wrong_proofs_are_counted() -> None:
     stray[["HasGuarantor", "SavingsAcctGeq100"]] = 1
     refused["CheckingAcctExists"] = 1
     answers = pd.DataFrame([good, stray, refused]).reset_index(drop=True)
-    said = told(answers, [0, 1, 2], ["found", "found", "found", "not found", "none"], p4=431)
+    said = told(answers, [0, 1, 2], ["found", "found", "found", "not_found", "infeasible"], p4=431)
     counted = audit._counted(audit._lines(fold(Guarantors, *[own] * 5), said))
     assert counted == {
         "people": 5, "without_way": 0, "loopholes": 1, "loopholes_followed": 2, "refused": 1, "blind": 2, "proofs": 1,
@@ -95,7 +95,7 @@ def test_a_proof_that_looked_at_fewer_rows_is_told() -> None:
         def predict(frame: pd.DataFrame) -> np.ndarray:
             return np.zeros(len(frame), dtype=int)
 
-    said = told(pd.DataFrame(columns=person().index), [], ["none", "none", "not found"], p0=431, p1=430)
+    said = told(pd.DataFrame(columns=person().index), [], ["infeasible", "infeasible", "not_found"], p0=431, p1=430)
     counted = audit._counted(audit._lines(fold(Nobody, *[person()] * 3), said))
     assert (counted["without_way"], counted["proofs"], counted["wrong_proofs"]) == (3, 2, 0)
     assert (counted["miscounted"], counted["unproved"]) == (1, 1)

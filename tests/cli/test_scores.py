@@ -49,7 +49,7 @@ def test_explain(folder: Path, target: str) -> None:
     assert explain(folder, "--target", target, "--n", "2", "--verify", "--out", str(folder / "found.json")) == 0
     record = json.loads((folder / "found.json").read_text())
     answers = [one for query in record["queries"] for one in query["counterfactuals"]]
-    assert len(answers) == 6
+    assert len(answers) == 2 * sum(query["status"] != "already" for query in record["queries"]) > 0
     assert all(isinstance(one["info"]["score"], float) for one in answers)
 
 

@@ -82,10 +82,9 @@ def test_answers_keep_away_from_more_than_is_called_incoherent() -> None:
     strict = SeenPairs.learn(encoding.schema, encoding.encode(frame), min_count=5)
     fresh = people(4000, 1)
     fresh = encoding.encode(fresh[fresh["income"].between(*encoding.schema["income"].bounds)])
-    nowhere = np.full_like(fresh, -1.0)
     assert (strict.avoided >= strict.unseen).all()
     assert strict.avoided.sum() > strict.unseen.sum()
-    assert 0 < strict.strays(fresh, nowhere).mean() <= LEFT_ASIDE
+    assert 0 < strict.strays(fresh).mean() <= LEFT_ASIDE
     odd = row(encoding, age=16, marital="widowed")
     assert strict.strays(odd, row(encoding)).all()
     assert not strict.strays(odd, odd).any()
@@ -112,3 +111,26 @@ def test_no_edge_is_one_persons_value() -> None:
     bins = Bins.build(Schema.infer(frame), values, n=20)
     assert len(bins.edge) == 19
     assert not np.isin(bins.edge, values).any()
+
+
+def test_special_values_have_cells_of_their_own() -> None:
+    """HELOC's -7, "never delinquent", stood in answers beside months of delinquency, which no row has."""
+    rng = np.random.default_rng(0)
+    n = 1000
+    never, record = rng.random(n) < 0.3, rng.random(n) < 0.95
+    months = np.where(never, -7, rng.integers(0, 80, n))
+    worst = np.where(never, 7, rng.integers(0, 6, n))
+    frame = pd.DataFrame({"months": np.where(record, months, -9), "worst": np.where(record, worst, -9)})
+    for min_count in (1, 5):
+        schema = Schema.infer(frame, min_count=min_count)
+        assert schema["months"].special == (-9.0, -7.0)
+        assert "special: -9, -7" in schema["months"].values_text()
+        pairs = SeenPairs.learn(schema, frame.to_numpy(dtype=float), min_count=min_count)
+        told = SeenPairs.restore(schema, pairs.arrays())
+        query = np.array([[20.0, 3.0]])
+        for odd in ([-7, 3], [20, -9], [-9, 3]):
+            assert told.broken(np.array([odd], dtype=float), query)[0], odd
+        assert not told.broken(np.array([[-7.0, 7.0]]), query)[0]
+        assert len(set(pairs.bins.locate(np.array([[-9.0, 0], [-7.0, 0], [0.0, 0], [70.0, 0]]))[:, 0])) == 4
+        none = Schema.infer(frame, min_count=min_count, special={"months": [], "worst": []})
+        assert none["months"].special == ()

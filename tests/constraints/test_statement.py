@@ -596,3 +596,20 @@ def test_lists_and_rules_have_an_end() -> None:
 def test_a_number_that_json_can_not_hold_is_none(text: str) -> None:
     with pytest.raises(ConstraintError, match=r"the JSON holds -?1e999; write null"):
         Constraints.from_json(text)
+
+
+def test_a_set_is_printed_as_it_is_written_and_in_words() -> None:
+    wish = Constraints(
+        frozen=["age"], ranges={"hours": (20, 50), "pay": [(None, 9.5), relative(-0.1, 0.2)], "rent": delta(0, 5)},
+        forbidden={"job": [None, "smith"]}, cost={"hours": per_unit(0.5), "job": 2}, max_changes=3, strict=True,
+    )  # fmt: skip
+    assert repr(wish) == (
+        "Constraints(frozen=['age'], ranges={'hours': (20, 50), 'pay': [(None, 9.5), relative(-0.1, 0.2)], "
+        "'rent': delta(0, 5)}, forbidden={'job': [None, 'smith']}, max_changes=3, "
+        "cost={'hours': per_unit(0.5), 'job': 2}, strict=True)"
+    )
+    assert eval(repr(wish)) == wish
+    assert str(wish).splitlines()[:2] == ["age may not change", "hours must be 20 to 50"]
+    assert (repr(Constraints()), str(Constraints())) == ("Constraints()", "no constraints")
+    shown = Constraints(rules=["a < b"])._repr_html_()
+    assert shown == "<ul><li>a &lt; b must hold</li></ul>"

@@ -11,7 +11,7 @@ import pytest
 
 from comparing import BlackBox, Quickly, assert_layout, rows_of
 from dicoflex import DiCoFlex
-from dicoflex.answers.explain import CHECK_ROUNDS
+from dicoflex.answers.confirming import CHECK_ROUNDS
 from dicoflex.errors import QueryError
 
 
@@ -45,15 +45,16 @@ def test_sample_repeats_rather_than_return_fewer(narrow: tuple[DiCoFlex, pd.Data
 def test_nothing_to_return(narrow: tuple[DiCoFlex, pd.DataFrame], says: BlackBox) -> None:
     """All combinations are training rows, so none is novel; 0.1.0 (9aa4d8c) never blamed `novel`."""
     model, rows = narrow
+    rows = rows[model.probability(rows)["on"] < 0.5]
     cfs = model.explain(rows, target="on", n=3, novel=True, exhaustive=False, random_state=0)
     assert len(cfs.frame) == len(cfs.info) == len(cfs.changes()) == 0
     assert_layout(cfs.frame, rows)
-    assert cfs.shortfall["got"].tolist() == [0] * 4
+    assert cfs.shortfall["got"].tolist() == [0] * len(rows)
     assert cfs.shortfall["reason"].str.fullmatch(r"\d+% of the draws are training rows; leave novel out").all()
     assert str(cfs)
     assert json.loads(cfs.to_json())["shortfall"]
     with pytest.raises(
-        QueryError, match=r"row 0: every draw equals the row itself or a training row; .*leave novel out"
+        QueryError, match=r"row \d: every draw equals the row itself or a training row; .*leave novel out"
     ):
         model.sample(rows, target="on", n=3, novel=True, random_state=0)
 
@@ -88,7 +89,7 @@ def test_check_that_always_says_no(judged: DiCoFlex, queries: pd.DataFrame) -> N
     cfs = judged.explain(queries, target="yes", n=3, check=check, exhaustive=False, random_state=0)
     assert check.call_count == 1 + CHECK_ROUNDS
     assert len(cfs.frame) == 0
-    assert list(cfs.verdict) == ["not found"] * len(queries)
+    assert list(cfs.status) == ["not_found"] * len(queries)
     assert cfs.shortfall["row"].tolist() == queries.index.tolist()
     refused = cfs.shortfall["reason"].str.extract(r"check refused (\d+) candidates in 5 rounds")[0].astype(int)
     shown = [c.args[0] for c in check.call_args_list[1:]]
@@ -100,7 +101,8 @@ def test_check_asks_again_only_for_rows_that_are_short(judged: DiCoFlex, queries
 
     def check(frame: pd.DataFrame) -> np.ndarray:
         sizes.append(len(frame))
-        return np.where(frame["city"] == "Ulm", "yes", "no")
+        # Nobody has the target yet.
+        return np.where((frame["city"] == "Ulm") & (len(sizes) > 1), "yes", "no")
 
     rows = queries.assign(city=["Rome"] + ["Ulm"] * 7)
     cfs = judged.explain(
@@ -117,7 +119,7 @@ def test_check_asks_again_only_for_rows_that_are_short(judged: DiCoFlex, queries
 def test_rows_that_ran_out_are_told_as_such(narrow: tuple[DiCoFlex, pd.DataFrame]) -> None:
     """0.1.0 (9aa4d8c) said "free a feature, raise p or lower confidence" with nothing frozen, p at its top and none."""
     model, rows = narrow
-    cfs = model.explain(rows, target="on", n=30, random_state=0)
+    cfs = model.explain(rows[model.probability(rows)["on"] < 0.5], target="on", n=30, random_state=0)
     assert (cfs.shortfall["got"] <= 5).all()
     told = r"no more different rows were found.*; there may be no more, as nothing is left to loosen"
     assert cfs.shortfall["reason"].str.fullmatch(told).all()
@@ -160,27 +162,48 @@ def test_doubt_is_told_beside_the_hardest_constraint(judged: DiCoFlex, queries: 
     assert cfs.shortfall["reason"].str.fullmatch(told).all()
 
 
-def test_a_row_that_has_the_target_is_said_to(judged: DiCoFlex, queries: pd.DataFrame, says: BlackBox) -> None:
-    """0.1.0 (9aa4d8c) explained it without a word."""
+def test_a_row_that_has_the_target_gets_no_answers(judged: DiCoFlex, queries: pd.DataFrame, says: BlackBox) -> None:
+    """They were answered with other rows of the class that they have, in CSV and JSON without a word."""
     cfs = judged.explain(queries, target="yes", n=2, check=says, random_state=0)
     already = says(queries) == "yes"
     assert 0 < already.sum() < len(queries)
-    assert [word == "already" for word in cfs.verdict] == already.tolist()
-    assert [query["verdict"] for query in json.loads(cfs.to_json())["queries"]] == list(cfs.verdict)
+    assert [word == "already" for word in cfs.status] == already.tolist()
+    assert [query["status"] for query in json.loads(cfs.to_json())["queries"]] == list(cfs.status)
+    assert not already[cfs.positions].any()
+    told = json.loads(cfs.to_json())["queries"]
+    assert all(bool(query["counterfactuals"]) == (query["status"] in ("found", "short")) for query in told)
+    assert set(cfs.table()["status"]) <= {"found", "short"}
+    short = cfs.shortfall.set_index("row")["reason"]
+    assert (short[queries.index[already]] == "the row has the target already").all()
+    alone = judged.explain(queries[already], target="yes", n=2, check=says, random_state=0)
+    assert len(alone) == 0
+    assert list(alone.status) == ["already"] * already.sum()
+    assert list(alone.info.columns) == list(cfs.info.columns)
     for view in (str(cfs), cfs.to_html()):
         assert view.count("this row is yes already") == already.sum()
     stand_in = judged.explain(queries, target="yes", n=2, random_state=0)
     said = judged.model_.stand_in.probabilities(judged.model_.encoding.encode(queries)).argmax(axis=1) == 1
-    assert [word == "already" for word in stand_in.verdict] == said.tolist()
-    assert "already" not in judged.explain(queries, n=2, check=says, random_state=0).verdict
+    assert [word == "already" for word in stand_in.status] == said.tolist()
+    assert "already" not in judged.explain(queries, n=2, check=says, random_state=0).status
+    both = judged.explain(queries, target={"yes", "no"}, n=2, random_state=0)
+    assert list(both.status) == ["already"] * len(queries)
+    assert len(both) == 0
 
 
-def test_the_other_words_of_a_verdict(judged: DiCoFlex, queries: pd.DataFrame) -> None:
+def test_a_row_that_is_less_sure_than_asked_for_is_answered(judged: DiCoFlex, queries: pd.DataFrame) -> None:
+    sure = judged.probability(queries)["yes"].to_numpy()
+    least = min(float(np.sort(sure[sure > 0.5])[-2:].mean()), 0.9)
+    found = judged.explain(queries, target="yes", n=1, confidence=least, random_state=0)
+    assert [word == "already" for word in found.status] == (sure >= least).tolist()
+
+
+def test_the_other_words_of_a_status(judged: DiCoFlex, queries: pd.DataFrame) -> None:
     rows = queries.assign(gain=0.0, member=False, price=[20.0] + [6.0] * 7)
     wish = {"ranges": {"price": (5, 10)}, "strict": True, "frozen": ["price"]}
     cfs = judged.explain(rows, target="yes", n=2, constraints=wish, random_state=0)
-    assert cfs.verdict[0] == "impossible"
-    assert set(cfs.verdict[1:]) == {"found"}
+    assert cfs.status[0] == "contradictory"
+    assert set(cfs.status[1:]) <= {"found", "short"}
+    assert [word == "short" for word in cfs.status[1:]] == (np.bincount(cfs.positions, minlength=8)[1:] == 1).tolist()
 
 
 @pytest.mark.parametrize("confidence", [0.0, 0.3, 0.4999])

@@ -129,3 +129,37 @@ def test_other_class_is_the_default_target(judged: DiCoFlex, queries: pd.DataFra
     assert judged.explain(queries, n=2, check=says, random_state=0).settings["targets"] == [
         "no" if label == "yes" else "yes" for label in now
     ]
+
+
+def test_codes_of_categories_are_those_of_the_training_frame(quickly: Quickly, tmp_path: Path) -> None:
+    """Levels that few rows have are in no answer and in no file; the dtype that declares them is the caller's own."""
+    rng = np.random.default_rng(0)
+    dtype = pd.CategoricalDtype(["aa rare", "b", "c", "d rare", "e"])
+    job = np.where(np.arange(200) < 2, "aa rare", np.where(np.arange(200) < 4, "d rare", rng.choice(list("bce"), 200)))
+    rows = pd.DataFrame({"job": pd.Series(job, dtype=dtype), "pay": rng.integers(0, 40, 200)})
+    seen: list[Any] = []
+
+    def reads_codes(frame: pd.DataFrame) -> np.ndarray:
+        seen.append(frame["job"].dtype)
+        sure = 1 / (1 + np.exp(-(frame["job"].cat.codes.to_numpy() - 2.5 + (frame["pay"].to_numpy() - 20) / 5)))
+        return np.column_stack([1 - sure, sure])
+
+    labels = reads_codes(rows).argmax(axis=1)
+    fitted = quickly(rows, labels, predict_proba=reads_codes, min_count=5)
+    fitted.save(tmp_path / "codes.dicoflex")
+    assert b"rare" not in (tmp_path / "codes.dicoflex").read_bytes()
+    loaded = load(tmp_path / "codes.dicoflex")
+    queries = rows[(labels == 0) & ~rows["job"].str.contains("rare")].head(6)
+    for model in (fitted, loaded):
+        cfs = model.explain(queries, target=1, n=2, check=lambda f: reads_codes(f).argmax(axis=1), random_state=0)
+        drawn = model.sample(queries, target=1, n=2, random_state=0)
+        for frame in (cfs.frame, cfs.queries, drawn):
+            assert frame["job"].dtype.categories.tolist() == dtype.categories.tolist()
+        assert cfs.verify()["holds"].all()
+        assert reads_codes(cfs.frame).argmax(axis=1).all()
+        odd = model.explain(rows.head(4), target=1, n=1, random_state=0)
+        assert odd.frame["job"].dtype.categories.tolist() == dtype.categories.tolist()
+        assert odd.queries["job"].tolist() == rows["job"].head(4).tolist()
+    assert all(one.categories.tolist() == dtype.categories.tolist() for one in seen)
+    written = fitted.explain(queries.astype({"job": str}), target=1, n=1, random_state=0)
+    assert written.frame["job"].dtype.categories.tolist() == dtype.categories.tolist()

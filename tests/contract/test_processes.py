@@ -31,10 +31,10 @@ PATIENCE = 400
 Same = dict[str, dict[str, bool]]
 
 
-def environment(**more: str) -> dict[str, str]:
+def environment() -> dict[str, str]:
     """This process's environment, with the package and these tests to import from."""
     places = [str(Path(dicoflex.__file__).parents[1]), str(HERE), os.environ.get("PYTHONPATH", "")]
-    return os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, places))} | more
+    return os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, places))}
 
 
 def stop(process: subprocess.Popen[Any]) -> None:
@@ -44,10 +44,11 @@ def stop(process: subprocess.Popen[Any]) -> None:
     process.wait()
 
 
-def passed_around(*words: str, **more: str) -> Same:
+@pytest.fixture(scope="module")
+def found() -> Same:
     """What the script found, by way and model; a way that hung or died is absent."""
     process = subprocess.Popen(
-        [sys.executable, HERE / "workers.py", *words], env=environment(**more), stdout=subprocess.PIPE, text=True,
+        [sys.executable, HERE / "workers.py"], env=environment(), stdout=subprocess.PIPE, text=True,
         start_new_session=True,
     )  # fmt: skip
     try:
@@ -60,25 +61,9 @@ def passed_around(*words: str, **more: str) -> Same:
     return {line["way"]: line["same"] for line in map(json.loads, output.splitlines())}
 
 
-@pytest.fixture(scope="module")
-def found() -> Same:
-    return passed_around()
-
-
-@pytest.fixture(scope="module")
-def found_by_workqueue() -> Same:
-    """The threading layer that numba has everywhere, and that dies where two threads enter it."""
-    return passed_around("--way", "forked", "--way", "fork pool", "--way", "threads", NUMBA_THREADING_LAYER="workqueue")
-
-
 @pytest.mark.parametrize("way", [*WAYS, "threads"])
 def test_answers_are_those_of_one_alone(way: str, found: Same) -> None:
     assert found.get(way) == dict.fromkeys(MODELS, True)
-
-
-@pytest.mark.parametrize("way", ["forked", "fork pool", "threads"])
-def test_answers_are_the_same_on_the_workqueue_layer(way: str, found_by_workqueue: Same) -> None:
-    assert found_by_workqueue.get(way) == dict.fromkeys(MODELS, True)
 
 
 # -- a server that loads before it forks ----------------------------------------------------------------------------

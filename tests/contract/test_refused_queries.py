@@ -52,9 +52,9 @@ BAD_QUERIES: dict[str, tuple[Callable[[pd.DataFrame], Any], dict[str, Any], str]
     "p missing": (lambda q: q, {"p": np.nan}, "p must lie in the trained range, .*got nan"),
     "p text": (lambda q: q, {"p": "2"}, "p must lie in the trained range, .*got '2'"),
     "p true": (lambda q: q, {"p": True}, "p must lie in the trained range, .*got True"),
-    "confidence text": (lambda q: q, {"confidence": "0.8"}, r"confidence must lie between 0 and 1, got '0\.8'"),
+    "confidence text": (lambda q: q, {"confidence": "0.8"}, r"confidence must lie between 0 and 1, .*got '0\.8'"),
     "confidence percent": (lambda q: q, {"confidence": 80}, "confidence must lie between 0 and 1, got 80"),
-    "confidence missing": (lambda q: q, {"confidence": np.nan}, "confidence must lie between 0 and 1, got nan"),
+    "confidence missing": (lambda q: q, {"confidence": np.nan}, "confidence must lie between 0 and 1, .*got nan"),
 }
 METHODS = ["explain", "sample", "log_density"]
 
@@ -113,6 +113,15 @@ def test_confidence_beyond_the_data_names_the_highest(
         call(model, method, queries, queries, target="yes", confidence=named)
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_confidence_that_is_no_level_names_those_that_are(method: str, judged: DiCoFlex, queries: pd.DataFrame) -> None:
+    with pytest.raises(QueryError, match="one of 'just', 'safe', 'sure', got 'certain'"):
+        call(judged, method, queries, queries, target="yes", confidence="certain")
+    # Without refinement, nobody estimated how answers last.
+    with pytest.raises(QueryError, match=r"confidence 'sure' needs an estimate .*; fit with .*, or give a number"):
+        call(judged, method, queries, queries, target="yes", confidence="sure")
+
+
 def test_highest_confidence_is_that_of_the_hundredth_row(
     judged: DiCoFlex, applicants: pd.DataFrame, labels: np.ndarray, black_box: BlackBox
 ) -> None:
@@ -120,7 +129,7 @@ def test_highest_confidence_is_that_of_the_hundredth_row(
         sure = np.sort(black_box(applicants)[labels == label, i])[::-1]
         reached = sure[min(100, len(sure) // 2) - 1]
         assert judged.report_["confidence"][label]["highest"] == pytest.approx(min(reached, 0.99), abs=1e-4)
-        assert judged.report_["confidence"][label]["default"] == pytest.approx(min(0.7, reached), abs=1e-4)
+        assert judged.report_["confidence"][label]["safe"]["confidence"] == pytest.approx(min(0.7, reached), abs=1e-4)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -146,7 +155,7 @@ def test_rows_and_counterfactuals_must_pair_up(judged: DiCoFlex, queries: pd.Dat
     ("check", "match"),
     [
         ("clf", r"check must be a callable, got str; pass clf\.predict"),
-        (lambda f: np.full((len(f), 2), 0.5), r"check gave a matrix; .*such as clf\.predict"),
+        (lambda f: np.full((len(f), 2), 0.7), r"check gave a matrix .*sums up to 1\.4; .*pass clf\.predict"),
         (lambda _: ["yes"], r"check gave shape \(1,\) for \d+ rows; it must return one label per row"),
         (lambda f: np.full(len(f), "perhaps"), "check gave the label 'perhaps', which is not among the labels of y"),
     ],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numba
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,6 +12,7 @@ import torch
 from comparing import LABELS, ROWS, BlackBox, Quickly, explained, sampled
 from dicoflex import DiCoFlex
 from dicoflex.generators import GENERATORS
+from dicoflex.runtime.threads import use_threads
 
 
 @pytest.mark.slow
@@ -24,7 +24,8 @@ def test_batching_does_not_matter(how: Callable[..., pd.DataFrame], model: DiCoF
     pd.testing.assert_frame_equal(alone, together, check_exact=True)
     shuffle = np.random.default_rng(0).permutation(len(queries))
     for order in (np.arange(len(queries))[::-1], shuffle, np.array([0, 0, 3])):
-        expected = pd.concat([together.xs(queries.index[i], level="row", drop_level=False) for i in order])
+        of = together.index.get_level_values("row")
+        expected = pd.concat([together[of == queries.index[i]] for i in order])
         pd.testing.assert_frame_equal(how(model, queries.iloc[order], **given), expected, check_exact=True)
 
 
@@ -46,11 +47,11 @@ def test_threads_do_not_matter(model: DiCoFlex, queries: pd.DataFrame) -> None:
     expected = sampled(model, queries, random_state=0)
     before = torch.get_num_threads()
     try:
-        numba.set_num_threads(numba.config.NUMBA_NUM_THREADS)
+        use_threads(4)
         torch.set_num_threads(before + 1)
         pd.testing.assert_frame_equal(sampled(model, queries, random_state=0), expected)
     finally:
-        numba.set_num_threads(1)
+        use_threads(1)
         torch.set_num_threads(before)
 
 

@@ -39,7 +39,8 @@ def rows_of(schema, n):
     for feature in schema.features:
         if feature.is_number:
             numbers = rng.uniform(feature.minimum, feature.maximum, n)
-            columns[feature.name] = np.rint(numbers) if feature.kind.value == "integer" else numbers
+            numbers = np.rint(numbers) if feature.kind.value == "integer" else numbers
+            columns[feature.name] = numbers.astype("float32") if feature.dtype == "float32" else numbers
         else:
             columns[feature.name] = [feature.levels[i] for i in rng.integers(len(feature.levels), size=n)]
     return pd.DataFrame(columns)
@@ -109,7 +110,7 @@ def test_the_command_line_says_what_to_install(tmp_path: Path) -> None:
 
 
 def test_serving_needs_none_of_them() -> None:
-    ran = run(WITHOUT + "import dicoflex.serving.app, dicoflex.client, dicoflex.warming, dicoflex.cli")
+    ran = run(WITHOUT + "import dicoflex.serving.app, dicoflex.client, dicoflex.examples, dicoflex.cli")
     assert ran.returncode == 0, ran.stderr
 
 

@@ -22,12 +22,12 @@ from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 import pandas as pd
 import torch
 
 from dicoflex import DiCoFlex, load
+from dicoflex.runtime.threads import use_threads
 
 RECORDING = Path(__file__).resolve().parents[1] / "recording"
 MODELS = ("mixed", "mixed-trees", "maf", "kde")
@@ -46,7 +46,9 @@ def rows_for(explainer: DiCoFlex, n: int, seed: int) -> pd.DataFrame:
     for feature in explainer.schema_.features:
         if feature.kind.is_number:
             numbers = rng.uniform(feature.minimum, feature.maximum, n)
-            columns[feature.name] = np.rint(numbers) if feature.kind.value == "integer" else numbers
+            numbers = np.rint(numbers) if feature.kind.value == "integer" else numbers
+            # A column of float32 holds no other numbers.
+            columns[feature.name] = numbers.astype("float32") if feature.dtype == "float32" else numbers
         else:
             columns[feature.name] = [feature.levels[i] for i in rng.integers(len(feature.levels), size=n)]
     return pd.DataFrame(columns)
@@ -143,8 +145,8 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--calls", type=int, default=1, help="how often each thread asks")
     parser.add_argument("--way", choices=[*WAYS, "threads"], action="append", help="only this way; may be repeated")
     asked = parser.parse_args(argv)
-    # A caller's own code may have started numba's and torch's threads; the answers don't hang on it.
-    numba.set_num_threads(min(2, numba.config.NUMBA_NUM_THREADS))
+    # A caller's own code may have started torch's threads; the answers don't hang on it.
+    use_threads(2)
     torch.ones(800, 800).mm(torch.ones(800, 800)).exp().sum()
     given = explainers()
     alone = digests(given)

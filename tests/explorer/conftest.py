@@ -12,9 +12,9 @@ import pytest
 
 from dicoflex import DiCoFlex
 from dicoflex.answers.probabilities import probability
+from dicoflex.examples import EXAMPLES, rows_like
 from dicoflex.explorer import Explorer, Texts
 from dicoflex.model import Model
-from dicoflex.warming import EXAMPLES, rows_like
 
 NAMES = {
     "age": "the age",

@@ -17,6 +17,7 @@ from dicoflex.errors import ConstraintError, UserError
 from dicoflex.explorer import Explorer
 from dicoflex.explorer.limits import wish_of
 from dicoflex.explorer.messages import Asking, RefusedError, read
+from dicoflex.limits.plan import Plan
 from dicoflex.request import Request
 from dicoflex.table.cells import CellError
 from dicoflex.values import differ, is_missing, plain
@@ -211,7 +212,7 @@ def test_what_contradicts_itself_is_told_before_drawing(loans: Explorer, asked: 
     others = [name for name in loans.names.keys if name != "visits"]
     body = {"values": values, "target": "yes", "constraints": {"increase": ["visits"], "frozen": others}}
     found = loans.answer("ask", body)
-    assert found["status"] == "impossible"
+    assert found["status"] == "contradictory"
     assert "visits may only increase and already is at its highest value" in found["shortfall"]["reason"]
     assert found["closed"] == [
         {"feature": "visits", "sentence": "visits may only increase and already is at its highest value"}
@@ -233,14 +234,14 @@ def test_sentences_say_what_the_page_calls_features(awkward: Explorer) -> None:
 
 def test_nothing_left_to_change_is_impossible(explorer: Explorer, refused: list[str], asked: Ask) -> None:
     found = asked(explorer, refused[0], constraints={"frozen": explorer.names.keys})
-    assert found["status"] == "impossible"
+    assert found["status"] == "contradictory"
     assert "nothing may change" in found["shortfall"]["reason"]
 
 
 def test_fewer_than_asked_for_are_not_padded(loans: Explorer, asked: Ask) -> None:
     some = [name for name in loans.names.keys if name not in ("member", "grade")]
     found = asked(loans, "7", n=12, constraints={"frozen": some})
-    assert found["status"] in ("short", "none")
+    assert found["status"] in ("short", "not_found")
     assert len(found["plans"]) == found["shortfall"]["got"] < 12 == found["shortfall"]["wanted"]
 
 
@@ -313,3 +314,18 @@ def test_requests_are_kept_small(loans: Explorer) -> None:
     request = question(loans, "7").request
     assert Request.model_validate_json(request.model_dump_json()) == request
     assert differ(question(loans, "7").own, loans.people.values[[7]]).sum() == 0
+
+
+def test_limits_are_compiled_once_per_message(loans: Explorer, asked: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the way of every drag they were compiled, thrown away, and compiled again."""
+    compiled: list[Constraints] = []
+    make = Plan.of.__func__
+
+    def of(cls: type[Plan], constraints: Constraints, *more: Any) -> Plan:
+        compiled.append(constraints)
+        return make(cls, constraints, *more)
+
+    monkeypatch.setattr(Plan, "of", classmethod(of))
+    person = loans.answer("people", {"order": "near"})["people"][0]["id"]
+    asked(loans, person, constraints={"max_changes": 2, "frozen": ["city"]})
+    assert sum(one.max_changes == 2 and one.frozen == ("city",) for one in compiled) == 1

@@ -24,6 +24,19 @@ def test_the_list_is_searched_and_cut(loans: Explorer) -> None:
     assert found["total"] == len([one for one in whole["people"] if "5" in one["id"]])
 
 
+def test_people_are_found_by_what_they_are_and_have_neighbours(awkward: Explorer) -> None:
+    """Names first, then levels that are shown; and everybody knows who stands before and after."""
+    whole = awkward.answer("people", {})
+    about = whole["people"][0]["about"]
+    assert [one["feature"] for one in about] == ["city"]
+    found = awkward.answer("people", {"search": "ulm"})
+    assert found["total"] == sum(one["about"][0]["text"] == "Ulm (Donau)" for one in whole["people"]) > 0
+    assert [one["id"] for one in whole["near"]] == whole["offered"]
+    ids = [one["id"] for one in whole["people"]]
+    ends = [awkward.answer("person", {"person": person}) for person in (ids[0], ids[1], ids[-1])]
+    assert [(one["previous"], one["next"]) for one in ends] == [(None, ids[1]), (ids[0], ids[2]), (ids[-2], None)]
+
+
 def test_those_near_the_mark_come_first(loans: Explorer) -> None:
     near = loans.answer("people", {"order": "near"})
     lacking = [one for one in near["people"] if one["result"] == "no"]
@@ -89,7 +102,7 @@ def test_owners_limits_are_told(loans: Explorer) -> None:
     encoding = replace(loans.model.encoding, schema=loans.model.schema.with_constraints(owner))
     told = Explorer(replace(loans.model, encoding=encoding), loans.people.frame.head(3)).answer("model", {})
     features = {one["name"]: one for one in told["features"]}
-    assert features["city"]["locked"] == "can't be part of a plan"
+    assert features["city"]["locked"] is True  # the page has words of its own for it
     assert (features["visits"]["locked"], features["visits"]["limits"]) == (None, ["visits only up"])
     assert told["own"]["sentences"] == ["city stays as it is", "visits only up"]
 

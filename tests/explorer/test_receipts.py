@@ -16,6 +16,7 @@ import dicoflex
 from dicoflex.cli import main
 from dicoflex.errors import SettingError, SignatureError
 from dicoflex.explorer import Explorer
+from dicoflex.explorer.asking import Asker
 from dicoflex.explorer.messages import RefusedError
 from dicoflex.explorer.receipt import NOTE, _digest, check_receipt
 from dicoflex.model import Model
@@ -38,6 +39,16 @@ def test_a_receipt_is_given_again(explorer: Explorer, refused: list[str]) -> Non
     made = receipt(explorer, refused[0], **LIMITS)
     assert check_receipt(as_sent(made), explorer.model) == len(made["json"]["plans"]) > 0
     assert made["name"] == f"receipt-{refused[0]}.json"
+
+
+def test_a_receipt_asks_once(explorer: Explorer, refused: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    body = {"person": refused[0], "target": "yes"}
+    keys = [plan["key"] for plan in explorer.answer("ask", body)["plans"]]
+    asked: list[Any] = []
+    find = Asker.find
+    monkeypatch.setattr(Asker, "find", lambda *given, **more: asked.append(given) or find(*given, **more))
+    explorer.answer("receipt", {**body, "keys": keys[:1]})
+    assert len(asked) == 1
 
 
 def altered(record: Any, place: tuple[Any, ...] = ()) -> list[tuple[tuple[Any, ...], Any]]:

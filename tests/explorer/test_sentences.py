@@ -29,12 +29,12 @@ SAID: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     (
         {"ranges": {"the age": delta(0, 5)}},
         "Age changes by between 0 and +5",
-        {"low": 0.0, "high": 5.0, "of": "difference"},
+        {"low": 0.0, "high": 5.0, "of": "difference", "low_text": "0", "high_text": "+5"},
     ),
     (
         {"ranges": {"the age": relative(-0.1, None)}},
         "Age changes by at least -10%",
-        {"low": -0.1, "high": None, "of": "relative"},
+        {"low": -0.1, "high": None, "of": "relative", "low_text": "-10%"},
     ),
     (
         {"allowed": {"city": ["Ulm", "Rome"]}},
@@ -45,8 +45,8 @@ SAID: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     ({"pinned": {"visits": 3}}, "visits is 3", {"value": 3, "text": "3"}),
     (
         {"transitions": {"city": {"Ulm": ["Rome"]}}},
-        "city may go from 'Ulm' only to 'Rome'",
-        {"moves": [["Ulm", ["Rome"]]]},
+        "city: from Ulm (Donau) only to Rome",
+        {"moves": [["Ulm", ["Rome"]]], "texts": [["Ulm (Donau)", ["Rome"]]]},
     ),
     ({"max_changes": 1}, "at most 1 change", {"most": 1}),
     ({"rules": ["visits <= 9"]}, "visits <= 9 must hold", {"rule": "visits <= 9"}),

@@ -1,15 +1,18 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from conftest import fit_quickly, predict, predict_proba
 from dicoflex.answers.check import check_labels
 from dicoflex.errors import BlackBoxError, DataError, SettingError
-from dicoflex.learning import black_box
-from dicoflex.learning.black_box import BlackBox
+from dicoflex.learning import black_box, calls
+from dicoflex.learning.black_box import BlackBox, opened
+from dicoflex.learning.calls import CallConfig, Caller
 from dicoflex.learning.labels import read_labels
 from dicoflex.table.encoding import Encoding
 from dicoflex.table.schema import Schema
@@ -43,8 +46,7 @@ def test_it_is_asked_with_the_training_dtypes(encoding: Encoding) -> None:
     pd.testing.assert_frame_equal(seen[0], FRAME)
 
 
-def test_it_is_asked_in_chunks_and_counted(encoding: Encoding, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(black_box, "CHUNK", 2)
+def test_it_is_asked_in_chunks_and_counted(encoding: Encoding) -> None:
     values = encoding.encode(FRAME)
     sizes: list[int] = []
 
@@ -53,19 +55,19 @@ def test_it_is_asked_in_chunks_and_counted(encoding: Encoding, monkeypatch: pyte
         share = rows["age"].fillna(0).to_numpy(dtype=float) / 100
         return np.column_stack([share, 1 - share])
 
-    box = BlackBox(predict_proba, encoding, 2)
+    box = BlackBox(Caller(predict_proba, "predict_proba", CallConfig(chunk=2)), encoding, 2)
     answer = box.answers(values)
     assert sizes == [2, 2, 1]
-    assert (box.calls, box.rows) == (3, 5)
+    assert (box.caller.calls, box.caller.rows) == (3, 5)
     np.testing.assert_allclose(answer[:, 0], [0.31, 0.52, 0.0, 0.18, 0.44])
     box.answers(values[:1])
-    assert (box.calls, box.rows) == (4, 6)
+    assert (box.caller.calls, box.caller.rows) == (4, 6)
 
 
 def test_no_rows_are_no_question(encoding: Encoding) -> None:
     box = BlackBox(halves, encoding, 2)
     assert box.answers(encoding.encode(FRAME)[:0]).shape == (0, 2)
-    assert (box.calls, box.rows) == (0, 0)
+    assert (box.caller.calls, box.caller.rows) == (0, 0)
 
 
 @pytest.mark.parametrize("wrap", [np.asarray, pd.DataFrame, np.ndarray.tolist, lambda a: a.astype("float32")])
@@ -112,13 +114,52 @@ def test_rounding_is_forgiven(encoding: Encoding) -> None:
     assert BlackBox(lambda _: answer, encoding, 2).answers(encoding.encode(FRAME)).shape == (5, 2)
 
 
-def test_its_own_errors_pass_through(encoding: Encoding) -> None:
-    def broken(rows: pd.DataFrame) -> np.ndarray:
-        raise ValueError("no such model")
+class Flaky:
+    """A model behind a network, which fails in some of its calls."""
 
-    with pytest.raises(ValueError, match="no such model") as caught:
-        BlackBox(broken, encoding, 2).answers(encoding.encode(FRAME))
-    assert not isinstance(caught.value, BlackBoxError)
+    def __init__(self, *failing: int) -> None:
+        self.failing, self.calls = failing, 0
+
+    def __call__(self, rows: pd.DataFrame) -> np.ndarray:
+        self.calls += 1
+        if self.calls in self.failing:
+            raise OSError("503 Service Unavailable")
+        return halves(rows)
+
+
+def test_its_errors_name_the_call_and_the_remedy(encoding: Encoding) -> None:
+    box = BlackBox(Caller(Flaky(2), "predict_proba", CallConfig(chunk=2)), encoding, 2)
+    with pytest.raises(BlackBoxError, match=r"failed in call 2, of 2 rows, after 2 rows .*503.*'retries': 5") as told:
+        box.answers(encoding.encode(FRAME))
+    assert isinstance(told.value.__cause__, OSError)
+
+
+def test_calls_that_fail_are_repeated_after_longer_and_longer_waits(
+    encoding: Encoding, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr(calls.time, "sleep", waits.append)
+    flaky = Flaky(2, 3, 4)
+    box = BlackBox(Caller(flaky, "predict_proba", CallConfig(chunk=2, retries=3, wait=0.5)), encoding, 2)
+    assert len(box.answers(encoding.encode(FRAME))) == 5
+    assert waits == [0.5, 1.0, 2.0]
+    assert (box.caller.calls, box.caller.rows, flaky.calls) == (3, 5, 6)
+    flaky.calls = 1
+    box = BlackBox(Caller(flaky, "predict_proba", CallConfig(retries=1)), encoding, 2)
+    with pytest.raises(BlackBoxError, match="it was tried 2 times"):
+        box.answers(encoding.encode(FRAME))
+
+
+def test_a_budget_is_never_exceeded(encoding: Encoding) -> None:
+    caller = Caller(halves, "predict_proba", CallConfig(most_rows=10))
+    box = BlackBox(caller, encoding, 2)
+    box.answers(encoding.encode(FRAME))
+    assert caller.affordable == 3
+    box.answers(encoding.encode(FRAME))
+    with pytest.raises(BlackBoxError, match="10 rows were asked, and 5 more exceed calls: most_rows=10"):
+        box.answers(encoding.encode(FRAME))
+    with pytest.raises(SettingError, match=r"most_rows=10 has no room for the table.*give at least 115"):
+        Caller(halves, "predict_proba", CallConfig(most_rows=10)).check_budget(92)
 
 
 # -- check -------------------------------------------------------------------------------------------------------
@@ -142,7 +183,7 @@ def test_labels_are_given_back(answer: Any, classes: list[Any]) -> None:
 
 
 BAD_LABELS: dict[str, tuple[Any, str]] = {
-    "probabilities": (np.full((5, 2), 0.5), "pass a callable that returns labels, such as clf.predict"),
+    "no probabilities": (np.full((5, 2), 0.7), "sums up to 1.4; probabilities are not negative and sum up to 1"),
     "a column": (np.zeros((5, 1)), "check gave shape (5, 1) for 5 rows; it must return one label per row"),
     "too few": (["no"] * 4, "check gave shape (4,) for 5 rows; it must return one label per row"),
     "one label": ("no", "check gave shape () for 5 rows"),
@@ -244,3 +285,40 @@ def test_labels_that_are_equal_and_not_the_same(pair: tuple[Any, Any]) -> None:
     """0.1.0 (9aa4d8c) made one class of 1 and True, in silence."""
     with pytest.raises(DataError, match=r"y holds both .* and .*; give labels of one type"):
         read_labels(pd.Series([*pair, "x"], dtype=object), 3)
+
+
+# -- the owner's threshold -----------------------------------------------------------------------------------------
+
+
+def by_owner(frame: pd.DataFrame) -> np.ndarray:
+    return np.where(predict_proba(frame)[:, 1] >= 0.8, "yes", "no")
+
+
+def test_a_threshold_is_the_decision(applicants: pd.DataFrame) -> None:
+    model = fit_quickly(applicants, by_owner(applicants), predict_proba=predict_proba, threshold=0.8, steps=400)
+    assert model.report_["threshold"] == model.model_.threshold == 0.8
+    refused = applicants[by_owner(applicants) == "no"].head(20)
+    cfs = model.explain(refused, target="yes", n=2, confidence="just", check=predict_proba, random_state=0)
+    assert len(cfs) > 0
+    assert (by_owner(cfs.frame) == "yes").all()
+    # Whom the model finds likelier than not, but the owner refuses, gets answers.
+    between = applicants[(predict(applicants) == "yes") & (by_owner(applicants) == "no")].head(5)
+    found = model.explain(between, target="yes", n=1, check=predict_proba, random_state=0)
+    assert "already" not in found.status
+
+
+def test_the_labels_of_a_model_go_by_the_threshold(applicants: pd.DataFrame) -> None:
+    clf = SimpleNamespace(predict_proba=predict_proba, predict=predict, classes_=["no", "yes"])
+    assert opened(clf).labels(applicants, 0.8).tolist() == by_owner(applicants).tolist()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"threshold": 80}, "threshold must lie between 0 and 1, got 80"),
+        ({"threshold": 0.5, "predict_proba": None}, "threshold= speaks of the columns of predict_proba"),
+    ],
+)
+def test_thresholds_that_are_refused(given: dict[str, Any], message: str, applicants: pd.DataFrame) -> None:
+    with pytest.raises(SettingError, match=message):
+        fit_quickly(applicants, predict(applicants), **{"predict_proba": predict_proba, **given})

@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 from dicoflex.generators.base import Table
-from dicoflex.learning.pairs import Conditions, Pairs, Teacher, clamp, sparsify, weighted
+from dicoflex.learning.pairs import Conditions, Pairs, Teacher, blend, clamp, point_masses, sparsify, weighted
+from dicoflex.learning.steps import split_pairs
 from dicoflex.model import Confidence
 from dicoflex.neighbours import Pool
 from dicoflex.table.encoding import Encoding
@@ -272,3 +273,34 @@ def test_missing_numbers_count_as_changes_and_can_be_undone(table: Table) -> Non
 
 def test_nothing_to_sparsify(table: Table) -> None:
     assert len(sparse(table, propose(table).take(slice(0, 0)))) == 0
+
+
+# -- what keeps rows from being learned by heart ----------------------------------------------------------------------
+
+
+def test_held_out_pairs_have_no_row_that_is_learned_from(table: Table) -> None:
+    held = np.random.default_rng(4).random(N) < 0.2
+    seen, unseen = split_pairs(propose(table), held)
+    assert len(seen) > len(unseen) > 0
+    assert not set(unseen.anchor) & set(seen.anchor)
+    assert not set(unseen.row) & set(seen.row)
+
+
+def test_answers_lie_between_two_neighbours_of_their_anchor(table: Table) -> None:
+    pairs, values = propose(table), table.values
+    masses = point_masses(values, table.encoding)
+    made, rows = blend(pairs, values, table.encoding, masses=masses, share=1.0, rng=np.random.default_rng(5))
+    np.testing.assert_array_equal(rows[:N], values)
+    assert (made.row >= N).mean() > 0.99
+    answers = rows[made.row]
+    assert not np.isin(answers[made.row >= N, 0], values[:, 0]).any()
+    for anchor in range(0, N, 17):
+        near, mine = values[pairs.row[pairs.anchor == anchor]], answers[made.anchor == anchor]
+        assert (mine[:, 0] >= near[:, 0].min()).all()
+        assert (mine[:, 0] <= near[:, 0].max()).all()
+        # Whole numbers that many rows share, and levels, are some neighbour's.
+        for j in (2, 3, 4):
+            assert np.isin(mine[:, j], near[:, j]).all()
+    untouched, same = blend(pairs, values, table.encoding, masses=masses, share=0.0, rng=np.random.default_rng(5))
+    np.testing.assert_array_equal(untouched.row, pairs.row)
+    assert len(same) == N

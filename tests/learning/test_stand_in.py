@@ -141,16 +141,6 @@ def test_answers_do_not_depend_on_the_batch(stand_in: StandIn) -> None:
     assert stand_in.probabilities(VALUES[:0]).shape == (0, 3)
 
 
-@pytest.mark.parametrize("each", [2, 7, 50])
-def test_answers_in_blocks_depend_on_their_block_alone(stand_in: StandIn, each: int) -> None:
-    together = stand_in.probabilities(VALUES, each=each)
-    np.testing.assert_allclose(together, stand_in.probabilities(VALUES), atol=1e-5)
-    for start in (0, each, 5 * each):
-        block = VALUES[start : start + each]
-        np.testing.assert_array_equal(together[start : start + each], stand_in.probabilities(block, each=each))
-    assert stand_in.probabilities(VALUES[:0], each=each).shape == (0, 3)
-
-
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_absurd_rows_get_finite_answers(stand_in: StandIn) -> None:
     rows = VALUES[:4].copy()
@@ -298,3 +288,39 @@ def test_stand_ins_that_are_not_finite_are_refused(wrong: float, stand_ins: dict
             arrays[name].ravel()[0] = wrong
             with pytest.raises(ModelFileError, match=f"'{name}' holds numbers that are not finite"):
                 restore(kind, ENCODING, 3, arrays)
+
+
+# -- the choice near the decision ----------------------------------------------------------------------------------
+
+
+class Says:
+    """A surrogate that says what it is told to."""
+
+    kind = "mlp"
+
+    def __init__(self, said: np.ndarray) -> None:
+        self.said = said
+
+    def probabilities(self, values: np.ndarray, *, each: int = 1) -> np.ndarray:  # noqa: ARG002
+        return self.said
+
+
+def test_errors_far_from_the_decision_do_not_choose(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learning, "Perceptron", Says)
+    monkeypatch.setattr(learning, "Forest", Says)
+    monkeypatch.setattr(learning, "Both", lambda net, trees: (net, trees))
+    yes = np.r_[np.full(60, 0.6), np.full(200, 0.99)]
+    truth = np.column_stack([1 - yes, yes])
+
+    def off(near: float, far: float) -> Says:
+        moved = yes - np.r_[np.full(60, near), np.full(200, far)]
+        return Says(np.column_stack([1 - moved, moved]))
+
+    sharp, rough = off(0.02, 0.2), off(0.09, 0.0)
+    assert learning._best([rough, sharp], VALUES, truth, thorough=True)[0] is sharp
+    # Two that err to either side are best together.
+    one, other = off(0.08, 0.0), off(-0.08, 0.0)
+    assert learning._best([one, other], VALUES, truth, thorough=True)[0] == (one, other)
+    # Without thoroughness it is the share of labels that counts.
+    wrong = off(0.2, 0.0)
+    assert learning._best([wrong, sharp], VALUES, truth, thorough=False)[0] is sharp

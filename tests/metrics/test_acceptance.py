@@ -153,7 +153,7 @@ def test_of_no_changed_number_nothing_is_closer(schema: Schema, queries: Any, tr
 def test_pairs_of_levels_and_deciles() -> None:
     """Numbers 1 to 100 have the bounds 10.9, 20.8, …, 90.1; the colour is red up to 50 and blue above."""
     train = pd.DataFrame({"x": range(1, 101), "colour": ["red"] * 50 + ["blue"] * 50})
-    known = metrics.KnownPairs(train, Schema.infer(train))
+    known = metrics.KnownPairs(train, Schema.infer(train, kinds={"x": "integer"}))
     rows = pd.DataFrame({"x": [50, 50, 51, 51, 60, 1000], "colour": ["red", "blue", "red", "blue", "red", "blue"]})
     assert known.unseen(rows).tolist() == [False, True, True, False, True, False]
 

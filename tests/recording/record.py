@@ -157,9 +157,6 @@ def answers(explainer: DiCoFlex) -> dict[str, Any]:
             "density": cfs.info["log_density"].tolist(),
             "probability": cfs.info["probability"].tolist(),
             "shortfall": _digest(cfs.shortfall.to_csv()),
-            "printed": _digest(_unnamed(str(cfs), explainer)),
-            "record": _digest(_unnamed(_rounded(cfs.to_json()), explainer)),
-            "html": _digest(_unnamed(cfs.to_html(), explainer)),
         }
     own = explainer.sample(queries, target="no", n=1, random_state=SEED).droplevel("cf")
     out["log_density"] = explainer.log_density(queries, own, target="no", p=1.0).tolist()
@@ -169,16 +166,6 @@ def answers(explainer: DiCoFlex) -> dict[str, Any]:
 def _text(frame: pd.DataFrame) -> str:
     """A frame to the letter: dtypes, labels and every value."""
     return frame.dtypes.to_string() + frame.to_csv(float_format="%.17g")
-
-
-def _unnamed(text: str, explainer: DiCoFlex) -> str:
-    """A text without the model's name, which hangs on how long its training took."""
-    return text.replace(explainer.fingerprint_, "").replace(explainer.fingerprint_[:16], "")
-
-
-def _rounded(text: str) -> str:
-    """A record whose numbers are cut to nine digits."""
-    return json.dumps(json.loads(text, parse_float=lambda digits: float(f"{float(digits):.9g}")), sort_keys=True)
 
 
 def _digest(text: str | bytes) -> str:

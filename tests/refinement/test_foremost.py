@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dicoflex.refinement.foremost import mark_foremost
+from dicoflex import _core
 
 QUERY = np.zeros((2, 2))
 NEAR, FAR, OTHER = [1.0, 0.0], [3.0, 0.0], [0.0, 2.0]
@@ -12,7 +12,17 @@ NEAR, FAR, OTHER = [1.0, 0.0], [3.0, 0.0], [0.0, 2.0]
 
 def marked(rows: list[list[float]], which: list[int], most: int, stands: list[bool] | None = None) -> list[bool]:
     kept, fine = np.zeros(len(rows), dtype=bool), np.ones(len(rows), dtype=bool) if stands is None else stands
-    mark_foremost(np.array(rows), np.array(which), QUERY, np.ones(2), np.array(fine), most, kept)
+    _core.mark_foremost(
+        rows=np.array(rows),
+        query=QUERY,
+        which=np.array(which),
+        number=np.ones(2, dtype=bool),
+        scale=np.ones(2),
+        gaps=np.zeros(2),
+        stands=np.array(fine),
+        most=most,
+        kept=kept,
+    )
     found: list[bool] = kept.tolist()
     return found
 

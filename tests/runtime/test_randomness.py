@@ -3,7 +3,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dicoflex.generators.mixed.kernels import _uniform
 from dicoflex.runtime.randomness import GOLDEN, row_keys, uniforms
 
 
@@ -87,9 +86,10 @@ def test_the_ends_are_never_reached() -> None:
     assert greatest == 1 - 2.0**-53
 
 
-def test_the_compiled_sampler_reads_the_same_numbers() -> None:
-    keys = row_keys(np.arange(3.0)[:, None], seed=9)
-    expected = uniforms(keys, 0, 4)
-    with np.errstate(over="ignore"):
-        found = [[_uniform.py_func(key, np.uint64(counter)) for counter in range(4)] for key in keys]
-    np.testing.assert_array_equal(found, expected)
+def test_the_numbers_are_those_of_splitmix() -> None:
+    """Written out once more in whole numbers of any size."""
+    key, word = row_keys(np.array([[4.25]]), seed=9), 2**64
+    z = (int(key[0]) + 3 * int(GOLDEN)) % word
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 % word
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB % word
+    assert uniforms(key, 2, 1)[0, 0] == ((z ^ (z >> 31)) // 2**12 + 0.5) * 2.0**-52

@@ -16,8 +16,9 @@ import pytest
 import torch
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from dicoflex.errors import SettingError
 from dicoflex.runtime import threads
-from dicoflex.runtime.threads import in_threads, one_blas_thread, one_torch_thread
+from dicoflex.runtime.threads import in_threads, one_blas_thread, one_torch_thread, thread_limit, use_threads
 
 
 def blas_threads() -> set[int]:
@@ -196,12 +197,27 @@ def test_a_fork_while_another_thread_is_inside() -> None:
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-def test_numbas_own_threads_are_not_started() -> None:
-    """They would be lost in a forked process; numba starts them when it is asked how many there are."""
-    code = (
-        "from numba.np.ufunc import parallel\n"
-        "from dicoflex.runtime.threads import in_threads\n"
-        "in_threads(lambda low, high: None, 1000)\n"
-        "raise SystemExit(parallel._is_initialized)"
-    )
-    assert os.spawnl(os.P_WAIT, sys.executable, sys.executable, "-c", code) == 0
+def test_the_number_of_threads_is_the_callers_or_the_environments(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+
+    def look() -> None:
+        seen.append(thread_limit())
+        use_threads(3)
+        seen.append(thread_limit())
+
+    monkeypatch.setenv("DICOFLEX_THREADS", "5")
+    for _ in range(2):  # what one thread sets is not another's
+        thread = threading.Thread(target=look)
+        thread.start()
+        thread.join()
+    assert seen == [5, 3, 5, 3]
+
+
+@pytest.mark.parametrize("given", ["0", "two", "-1", ""])
+def test_a_number_of_threads_that_is_none_is_refused(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DICOFLEX_THREADS", given)
+    monkeypatch.delattr(threads._own, "limit", raising=False)
+    with pytest.raises(SettingError, match="DICOFLEX_THREADS must be a whole number of at least 1"):
+        in_threads(lambda *_: None, 100)
+    with pytest.raises(SettingError, match="at least 1 thread"):
+        use_threads(0)

@@ -10,8 +10,8 @@ import httpx
 import pytest
 
 from dicoflex import load
+from dicoflex.examples import EXAMPLES
 from dicoflex.explainer import Explainer
-from dicoflex.warming import EXAMPLES
 from serving.running import Running, started
 
 RECORDING = Path(__file__).resolve().parents[1] / "recording"
@@ -34,7 +34,7 @@ def audit(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def server(models: Path, audit: Path) -> Iterator[Running]:
-    with started(models, "--no-warm", "--audit", str(audit), "--audit-values", "--max-rows", "600") as running:
+    with started(models, "--audit", str(audit), "--audit-values", "--max-rows", "600") as running:
         yield running
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Running", "question", "started"]
+__all__ = ["COMMAND", "Running", "question", "started"]
 
 import json
 import os
@@ -21,9 +21,9 @@ from typing import Any
 import httpx
 
 import dicoflex
+from dicoflex.examples import rows_like
 from dicoflex.explainer import Explainer
 from dicoflex.values import is_missing, plain
-from dicoflex.warming import rows_like
 
 SOURCE = Path(dicoflex.__file__).parents[1]
 PATIENCE = 400  # kernels that are not there yet are made before a server is ready
@@ -64,12 +64,12 @@ class Running:
 
 
 @contextmanager
-def started(models: Path, *options: str, workers: int = 1) -> Iterator[Running]:
-    """A server that is ready."""
+def started(models: Path, *options: str, workers: int = 1, command: str = COMMAND) -> Iterator[Running]:
+    """A server that is ready. command: the Python code that starts it."""
     env = os.environ | {"PYTHONPATH": str(SOURCE), "PYTHONUNBUFFERED": "1"}
     arguments = ["serve", str(models), "--port", "0", "--workers", str(workers), "--drain-seconds", "0.3", *options]
     process = subprocess.Popen(
-        [sys.executable, "-c", COMMAND, *arguments], env=env, stdout=subprocess.PIPE, stderr=None, text=True
+        [sys.executable, "-c", command, *arguments], env=env, stdout=subprocess.PIPE, stderr=None, text=True
     )
     found = Running(process)
     threading.Thread(target=found.read, daemon=True).start()

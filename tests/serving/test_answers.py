@@ -14,9 +14,9 @@ import pytest
 from dicoflex import load
 from dicoflex.client import Client
 from dicoflex.errors import ServerError, UnseenError
+from dicoflex.examples import rows_like
 from dicoflex.explainer import Explainer
 from dicoflex.request import Request
-from dicoflex.warming import rows_like
 from serving.running import Running, question
 
 
@@ -82,7 +82,7 @@ def test_values_that_training_never_had_stop_nobody(http: httpx.Client, server: 
             one["values"] for one in alone[i]["counterfactuals"]
         ]
     frozen = asked(http, {**body, "frozen": ["city"]})["results"]
-    assert frozen[2]["status"] == "none"
+    assert frozen[2]["status"] == "contradictory"
     assert frozen[2]["reason"].startswith("city 'Bonn' was never seen in training, and may not change")
     either = asked(http, {**body, "frozen": ["city"], "target": {"one_of": ["yes", "no"]}})["results"]
     assert either[2]["target"] == {"one_of": ["no", "yes"]}
@@ -98,16 +98,34 @@ def test_a_large_question_is_cut_and_joined(http: httpx.Client, plain: Explainer
     whole = asked(http, question(plain, 300, include=[]))["results"]
     direct = plain.explain(rows_like(plain.schema_, 300), target="yes", n=2, random_state=0)
     assert sum(len(row["counterfactuals"]) for row in whole) == len(direct)
-    assert set(whole[0]["counterfactuals"][0]) == {"values"}
+    assert [row["status"] for row in whole] == direct.status
+    assert {key for row in whole for one in row["counterfactuals"] for key in one} == {"values"}
 
 
 def test_a_row_that_nothing_can_be_done_for_says_so(http: httpx.Client, plain: Explainer) -> None:
-    rows = question(plain, 2)
-    found = asked(http, {**rows, "frozen": ["gain"], "constraints": {"ranges": {"gain": [0, 1]}, "strict": True}})[
+    body = question(plain, 2, target=None)
+    found = asked(http, {**body, "frozen": ["gain"], "constraints": {"ranges": {"gain": [0, 1]}, "strict": True}})[
         "results"
     ]
-    assert [row["status"] for row in found] == ["none", "none"]
+    assert [row["status"] for row in found] == ["contradictory", "contradictory"]
     assert all(row["reason"] and row["got"] == 0 for row in found)
+
+
+def test_the_words_for_outcomes_are_those_of_the_library(http: httpx.Client, server: Running, loans: Explainer) -> None:
+    rows = rows_like(loans.schema_, 30, seed=4)
+    wish: dict[str, Any] = {"target": "yes", "n": 4, "constraints": {"max_changes": 1}, "random_state": 0}
+    direct = loans.explain(rows, **wish)
+    assert {"already", "found"} <= set(direct.status)
+    with Client(server.url) as client:
+        found = client.explain("loans", rows, Request.of(**wish))
+        either = client.explain("loans", rows, Request.of(**{**wish, "target": {"one_of": ["yes", "no"]}}))
+    assert (found.status, found.searches) == (direct.status, direct.searches)
+    assert set(either.status) == {"already"}
+    assert len(either) == 0
+    pd.testing.assert_frame_equal(found.shortfall, direct.shortfall, check_dtype=False)
+    named = http.get("/openapi.json").json()["paths"]["/v1/models/loans/explain"]["post"]["responses"]["200"]
+    assert "not_found" in json.dumps(named)
+    assert "complete" not in json.dumps(named)
 
 
 def test_ids_targets_and_fresh_draws(http: httpx.Client, plain: Explainer) -> None:
@@ -151,10 +169,8 @@ def test_models_and_what_is_known_of_them(http: httpx.Client, plain: Explainer) 
 def test_the_client_gives_what_the_model_gives(server: Running, models: Any, name: str) -> None:
     explainer = load(models / f"{name}.dicoflex")
     rows = rows_like(explainer.schema_, 8, seed=3)
-    request = Request.of(target="yes", n=3, frozen=["age"], constraints={"max_changes": 3}, random_state=7)
-    direct = explainer.explain(
-        rows, target="yes", n=3, frozen=["age"], constraints={"max_changes": 3}, random_state=7
-    )  # fmt: skip
+    request = Request.of(n=3, frozen=["age"], constraints={"max_changes": 3}, random_state=7)
+    direct = explainer.explain(rows, n=3, frozen=["age"], constraints={"max_changes": 3}, random_state=7)
     with Client(server.url) as client:
         found = client.explain(name, rows, request, verify=True)
         lines = list(client.explain_lines(name, rows, request))
@@ -164,7 +180,9 @@ def test_the_client_gives_what_the_model_gives(server: Running, models: Any, nam
     told = direct.info.replace([np.inf, -np.inf], np.nan)
     pd.testing.assert_frame_equal(found.info, told, check_dtype=False, check_like=True)
     pd.testing.assert_frame_equal(found.shortfall, direct.shortfall, check_dtype=False)
-    assert found.settings == direct.settings
+    # What a level stands for is known to the model alone.
+    assert {**found.settings, "needed": None} == {**direct.settings, "needed": None}
+    assert (found.status, found.searches) == (direct.status, direct.searches)
     assert found.verify()["holds"].all()
     assert sum(len(line["counterfactuals"]) for line in lines) == len(direct)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import dicoflex
-from dicoflex.warming import EXAMPLES
+from dicoflex.examples import EXAMPLES
 from serving.running import Running
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "serving.md"

@@ -39,6 +39,13 @@ def test_bodies_that_are_none(http: httpx.Client, code: str, body: str) -> None:
     check(http.post(EXPLAIN, content=body.encode("latin-1"), headers=JSON), code)
 
 
+def _nested(levels: int) -> list[Any]:
+    found: list[Any] = []
+    for _ in range(levels):
+        found = [found]
+    return found
+
+
 def wrong(plain: Explainer) -> dict[str, tuple[str, dict[str, Any]]]:
     good = question(plain)
     own = good["rows"][0]["values"]
@@ -75,6 +82,8 @@ def wrong(plain: Explainer) -> dict[str, tuple[str, dict[str, Any]]]:
         "no rows are remembered": ("invalid-request", {**good, "novel": True}),
         "unknown constraint": ("invalid-constraints", {**good, "constraints": {"ragnes": {}}}),
         "constraint of a stranger": ("invalid-constraints", {**good, "constraints": {"increase": ["height"]}}),
+        "254 levels": ("invalid-request", {**good, "constraints": {"ranges": _nested(254)}}),
+        "500 levels": ("invalid-request", {**good, "constraints": {"ranges": _nested(500)}}),
         "rule": ("invalid-constraints", {**good, "constraints": {"rules": ["__import__('os')"]}}),
         "deep rule": ("invalid-constraints", {**good, "constraints": {"rules": ["(" * 900 + "age" + ")" * 900]}}),
         "long rule": ("invalid-constraints", {**good, "constraints": {"rules": ["age > 1 or " * 10_000 + "age > 1"]}}),

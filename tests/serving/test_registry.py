@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 import shutil
 import time
@@ -64,7 +65,7 @@ def test_a_model_is_replaced_under_load(tmp_path: Path) -> None:
     put(RECORDING / "mixed.dicoflex", tmp_path / "m.dicoflex")
     old, new = (load(RECORDING / f"{name}.dicoflex") for name in ("mixed", "mixed-labels"))
     body, over = question(old), Event()
-    with started(tmp_path, "--no-warm", "--poll-seconds", "0.2") as server, server.client() as http:
+    with started(tmp_path, "--poll-seconds", "0.2") as server, server.client() as http:
 
         def ask() -> set[tuple[int, str]]:
             found = set()
@@ -98,7 +99,7 @@ def test_keys_of_a_file(tmp_path: Path) -> None:
     path = tmp_path / "keys"
     path.write_text(f"# who may ask\nteam {SECRET}\nguest {'0' * 64} m,other\n")
     keys = Keys(path)
-    assert keys.check(b"Bearer secret", "m") == "team"
+    assert keys.check(b"Bearer secret", "m").name == "team"
     for given in (None, b"", b"Bearer", b"Bearer wrong", b"Basic secret", b"secret"):
         with pytest.raises(Problem) as told:
             keys.check(given, "m")
@@ -109,14 +110,38 @@ def test_keys_of_a_file(tmp_path: Path) -> None:
     keys.refresh()
     with pytest.raises(Problem, match="not for this model"):
         keys.check(b"bearer secret", "m")
-    assert keys.check(b"bearer secret", "other") == "guest"
+    assert keys.check(b"bearer secret", "other").name == "guest"
     path.write_text("nonsense\n")
     keys.refresh()
-    assert keys.check(b"Bearer secret", None) == "guest"
+    assert keys.check(b"Bearer secret", None).name == "guest"
     for text in ("", "team\n", "team abc\n", f"team {SECRET} a b\n"):
         path.write_text(text)
         with pytest.raises(SettingError):
             Keys(path)
+
+
+def test_a_key_for_one_model_lists_only_its_models(models: Path, tmp_path: Path) -> None:
+    """At 6054cd1 any key read the names, the classes and the features of all models."""
+    path = tmp_path / "keys"
+    path.write_text(f"team {SECRET} plain\nall {hashlib.sha256(b'other').hexdigest()}\n")
+    app = create(Settings(models=models, keys=path))
+    registry = app.state.own.registry
+    registry.ready = lambda _: None
+    registry.scan()
+    registry.failed["loans"] = "damaged"
+
+    async def ask(key: str, path: str) -> httpx.Response:
+        headers = {"Authorization": f"Bearer {key}"}
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as http:
+            return await http.get(path, headers=headers)
+
+    shown = asyncio.run(ask("secret", "/v1/models")).json()
+    assert ([one["name"] for one in shown["models"]], shown["failed"]) == (["plain"], [])
+    assert [one["name"] for one in asyncio.run(ask("other", "/v1/models")).json()["models"]] == ["loans", "plain"]
+    assert "loans" not in asyncio.run(ask("secret", "/openapi.json")).text
+    assert "loans" in asyncio.run(ask("other", "/openapi.json")).text
+    assert asyncio.run(ask("secret", "/metrics")).status_code == 403
+    assert asyncio.run(ask("other", "/metrics")).status_code == 200
 
 
 # -- the application -------------------------------------------------------------------------------------------------

@@ -42,14 +42,14 @@ def test_a_line_per_row_in_their_order(http: httpx.Client, plain: Explainer) -> 
 
 
 def test_what_is_wrong_with_a_row_is_told_in_its_line(http: httpx.Client, plain: Explainer) -> None:
-    asked = question(plain, 3, n=1)
+    asked = question(plain, 3, n=1, target=None)
     asked["rows"][1]["values"]["visits"] = "many"
     *rows, end = map(json.loads, http.post(PATH, content=body_of(asked) + b"\n{", headers=LINES).text.splitlines())
-    assert [row.get("status") for row in rows] == ["complete", None, "complete", None]
+    assert [row.get("status") for row in rows] == ["found", None, "found", None]
     assert rows[1]["problem"]["code"] == "invalid-rows"
     assert rows[1]["problem"]["errors"][0]["pointer"] == "/lines/1/values/visits"
     assert rows[3]["problem"]["code"] == "malformed-json"
-    assert end["statuses"] == {"complete": 2, "problem": 2}
+    assert end["statuses"] == {"found": 2, "problem": 2}
 
 
 def test_what_is_wrong_with_the_settings_is_told_before_the_stream(http: httpx.Client, plain: Explainer) -> None:

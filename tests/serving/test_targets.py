@@ -13,10 +13,10 @@ import pytest
 
 from dicoflex import DiCoFlex, at_least, by, one_of
 from dicoflex.client import Client
+from dicoflex.examples import rows_like
 from dicoflex.request import Request
 from dicoflex.serving.schemas import request_schema
 from dicoflex.serving.settings import Settings
-from dicoflex.warming import rows_like
 from serving.running import Running, started
 
 
@@ -25,7 +25,7 @@ def running(scored: DiCoFlex, three: DiCoFlex, tmp_path_factory: pytest.TempPath
     folder: Path = tmp_path_factory.mktemp("targets")
     scored.save(folder / "scores.dicoflex")
     three.save(folder / "three.dicoflex")
-    with started(folder, "--no-warm") as server:
+    with started(folder) as server:
         yield server
 
 

@@ -20,7 +20,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from dicoflex.cli import main
 from dicoflex.explainer import Explainer
 from dicoflex.serving import Settings, serve
-from serving.running import Running, question, started
+from serving.running import COMMAND, Running, question, started
 
 EXPLAIN = "/v1/models/plain/explain"
 REQUESTS = 1000
@@ -31,7 +31,7 @@ def test_two_workers_keys_and_a_rolling_restart(models: Path, tmp_path: Path, pl
     keys = tmp_path / "keys"
     keys.write_text(f"team {hashlib.sha256(b'secret').hexdigest()} plain\n")
     body = question(plain)
-    with started(models, "--no-warm", "--keys", str(keys), "--metrics-port", "0", workers=2) as server:
+    with started(models, "--keys", str(keys), "--metrics-port", "0", workers=2) as server:
         metrics = next(line["url"] for line in server.log if line["event"] == "metrics")
         with server.client() as nobody:
             assert nobody.get("/health/ready").status_code == 200
@@ -77,7 +77,7 @@ def asked_while(server: Running, http: httpx.Client, body: object) -> list[int]:
 
 @pytest.mark.slow
 def test_told_to_end_a_server_answers_what_was_asked(models: Path, plain: Explainer) -> None:
-    with started(models, "--no-warm") as server, server.client() as http:
+    with started(models) as server, server.client() as http:
         body = question(plain, 200, n=5)
         with ThreadPoolExecutor(6) as pool:
             waiting = [pool.submit(http.post, EXPLAIN, json=body) for _ in range(6)]
@@ -91,6 +91,30 @@ def test_told_to_end_a_server_answers_what_was_asked(models: Path, plain: Explai
         assert server.process.wait(30) == 0
 
 
+STUCK = """
+import threading
+from dicoflex.serving.registry import Registry
+scan, scanned = Registry.scan, []
+def stuck(self):
+    if scanned:
+        print('{"event": "stuck"}', flush=True)
+        threading.Event().wait()
+    scanned.append(scan(self))
+Registry.scan = stuck
+"""
+
+
+@pytest.mark.slow
+def test_told_to_end_while_models_are_loaded_anew_a_server_ends(models: Path) -> None:
+    """SIGTERM during SIGHUP waited for over a minute."""
+    with started(models, command=f"{STUCK}{COMMAND}") as server:
+        server.process.send_signal(signal.SIGHUP)
+        server.logged("stuck")
+        server.process.send_signal(signal.SIGTERM)
+        server.logged("draining")
+        assert server.process.wait(60) == 0
+
+
 def test_no_piece_of_an_answer_waits_for_another(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
 
@@ -99,7 +123,7 @@ def test_no_piece_of_an_answer_waits_for_another(models: Path, monkeypatch: pyte
             seen.append(accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
 
     monkeypatch.setattr(uvicorn.Server, "run", run)
-    monkeypatch.setenv("NUMBA_NUM_THREADS", os.environ.get("NUMBA_NUM_THREADS", "1"))
+    monkeypatch.setenv("DICOFLEX_THREADS", os.environ.get("DICOFLEX_THREADS", "1"))
     monkeypatch.setenv("DICOFLEX_SERVING", "")
     before = signal.getsignal(signal.SIGTERM)
     try:

@@ -14,8 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dicoflex.errors import QueryError, SchemaError
+from dicoflex.table.cells import Cells
 from dicoflex.table.encoding import Encoding
 from dicoflex.table.feature import Kind, dtype_bounds
+from dicoflex.table.plain_rows import PlainRows
 from dicoflex.table.schema import Schema
 
 INTS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
@@ -319,6 +321,20 @@ CASTS: dict[str, tuple[pd.Series, pd.Series]] = {
     "object for boolean": (pd.Series([True, None], dtype="boolean"), pd.Series([True, None], dtype=object)),
     "int for bool": (pd.Series([True, False]), pd.Series([1, 0])),
 }
+
+
+@pytest.mark.parametrize("dtype", ["float32", "Float32", "float[pyarrow]"])
+@pytest.mark.parametrize("n", [1, 50])
+def test_a_number_that_the_training_dtype_would_round_is_refused(dtype: str, n: int) -> None:
+    encoding = fitted(pd.DataFrame({"a": pd.Series([0.5, 3e8], dtype=dtype)}))
+    with pytest.raises(QueryError, match=r"'a' holds 123456789.*rounds that to 123456792.*astype"):
+        encoding.encode(pd.DataFrame({"a": [123456789.0] * n}))
+    with pytest.raises(QueryError, match="rounds that to 123456792"):
+        PlainRows(encoding).encode([[123456789.0]])
+    with pytest.raises(QueryError, match="rounds"):
+        Cells(PlainRows(encoding)).one(0, 123456789)
+    held = pd.DataFrame({"a": [0.1, 123456792.0] * n})  # .1 comes back as .1
+    assert encoding.conform(held)[0]["a"].astype(str).tolist() == pd.Series(held["a"], dtype=dtype).astype(str).tolist()
 
 
 @pytest.mark.parametrize("case", CASTS)

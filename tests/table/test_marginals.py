@@ -116,7 +116,7 @@ def test_lacking_and_superfluous_ones_are_refused(encoding: Encoding) -> None:
 
 
 def test_a_file_without_them_loads() -> None:
-    from dicoflex.warming import EXAMPLES
+    from dicoflex.examples import EXAMPLES
 
     header, arrays = Model.load(EXAMPLES[0]).content()
     without = {name: array for name, array in arrays.items() if not name.startswith("marginals.")}

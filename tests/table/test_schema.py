@@ -179,6 +179,86 @@ def test_text_that_repeats_is_no_identifier() -> None:
     assert len(describe(pd.Categorical([f"v{i}" for i in range(100)])).levels) == 100
 
 
+COUNTERS = {
+    "customer_id": np.random.default_rng(0).permutation(100) * 7 + 13,
+    "customerID": np.random.default_rng(0).permutation(100) * 7 + 13,
+    "rising": np.cumsum(np.where(np.arange(100) % 9, 1, 4)),
+    "falling": -np.cumsum(np.where(np.arange(100) % 9, 1, 4)),
+    "without a gap": np.random.default_rng(0).permutation(100) + 5000,
+    "with missing": pd.array([*range(99), None], dtype="Int64"),
+}
+
+
+@pytest.mark.parametrize("name", COUNTERS)
+def test_whole_numbers_that_name_rows_are_refused(name: str) -> None:
+    """Identifiers of customers were features: 30 of 180 answers changed one."""
+    frame = pd.DataFrame({name: COUNTERS[name], "pay": np.arange(100) % 7})
+    with pytest.raises(DataError, match=f"{name}.*as identifiers do; drop it, or say kinds=.*'integer'"):
+        Schema.infer(frame)
+    assert Schema.infer(frame, kinds={name: "integer"})[name].kind is Kind.INTEGER
+
+
+def test_whole_numbers_that_repeat_or_scatter_are_measured() -> None:
+    rng = np.random.default_rng(0)
+    income = rng.permutation(100) * 311 + rng.integers(0, 9, 100)
+    # A table may be sorted by what was measured.
+    schema = Schema.infer(pd.DataFrame({"id": rng.integers(0, 50, 100), "income": income, "sorted": np.sort(income)}))
+    assert {feature.kind for feature in schema.features} == {Kind.INTEGER}
+
+
+def test_special_values_are_found_and_named() -> None:
+    rng = np.random.default_rng(0)
+    measured = rng.integers(0, 60, 400)
+    found = {
+        "codes": np.where(rng.random(400) < 0.1, -8, measured),
+        "nines": np.where(rng.random(400) < 0.1, 999, measured),
+        "losses": rng.integers(-60, 60, 400),
+        "once": np.where(np.arange(400) == 7, -1, measured),
+        "near": np.where(rng.random(400) < 0.1, 99, rng.integers(0, 98, 400)),
+    }
+    schema = Schema.infer(pd.DataFrame(found), min_count=5)
+    assert {f.name: f.special for f in schema.features if f.special} == {"codes": (-8.0,), "nines": (999.0,)}
+    assert Schema.from_json(schema.to_json()) == schema
+    assert "special" not in json.loads(schema.to_json())["features"][2]
+    assert schema.suggested().forbidden == {"codes": (-8,), "nines": (999,)}
+    named = Schema.infer(pd.DataFrame(found), special={"losses": [-99, 5], "codes": []})
+    assert named["losses"].special == (-99.0, 5.0)
+    assert named["codes"].special == ()
+    with pytest.raises(SchemaError, match="special lists numbers"):
+        Schema.infer(pd.DataFrame(found), special={"losses": ["x"]})  # type: ignore[list-item]
+    with pytest.raises(SchemaError, match="special values are for numbers; drop it from special"):
+        Schema.infer(pd.DataFrame({"a": ["x", "y"]}), special={"a": [1]})
+
+
+class Lazy:
+    """A frame that is not there yet."""
+
+    def collect(self) -> None: ...
+
+
+class Unready:
+    """A frame of polars where pyarrow is not installed."""
+
+    def to_pandas(self) -> pd.DataFrame:
+        raise ModuleNotFoundError("pyarrow is required for converting to pandas")
+
+
+def test_frames_of_other_libraries_are_converted_or_told_how() -> None:
+    table = pa.table({"a": [1, 2], "b": ["x", "y"]})
+    assert Schema.infer(table) == Schema.infer(table.to_pandas())
+    with pytest.raises(DataError, match=r"Lazy; convert it with \.collect\(\)\.to_pandas\(\)"):
+        Schema.infer(Lazy())  # type: ignore[arg-type]
+    with pytest.raises(DataError, match=r"pyarrow is required .*; install that package, or give pandas"):
+        Schema.infer(Unready())  # type: ignore[arg-type]
+
+
+def test_decimals_are_told_how_to_become_floats() -> None:
+    with pytest.raises(DataError, match=r"'a' holds a Decimal.*\.astype\(float\)"):
+        Schema.infer(pd.DataFrame({"a": [Decimal("1.5"), Decimal(2)]}))
+    with pytest.raises(DataError, match=r"\.astype\(float\)"):
+        Schema.infer(pd.DataFrame({"a": pd.Series([Decimal("1.5")], dtype=pd.ArrowDtype(pa.decimal128(5, 2)))}))
+
+
 # -- overrides ---------------------------------------------------------------------------------------------------
 
 

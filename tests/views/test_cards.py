@@ -431,3 +431,11 @@ def test_fragment_says_how_many_more() -> None:
 def test_nothing_to_show() -> None:
     assert "no queries" in printed([])
     assert "no queries" in to_html_page([])
+
+
+def test_a_notebook_s_own_styles_of_lists_are_undone() -> None:
+    """Notebooks float `dt` into a fifth of the width, with one class and one tag; names broke inside words."""
+    text = to_html_fragment([])
+    rule = text[text.index(".dicoflex dl dt, .dicoflex dl dd {") :].split("}")[0]
+    assert all(part in rule for part in ("float: none", "width: auto", "overflow-wrap: break-word"))
+    assert "anywhere" not in rule

@@ -105,8 +105,9 @@ def _explained(cell: Cell, task: Task, models: Path) -> tuple[Answers, dict[str,
     """What `explain` answers, and facts about its model: seconds of the fit, size of the file, confidence asked for."""
     path = model_file(cell, task, models, "mixed")
     model = load_model(path)
-    asked = {"n": ANSWERS, "random_state": cell.seed, **EXPLAIN[cell.method]}
-    # The first call compiles.
+    usual = _usual(task)
+    sure = {"confidence": min(min(usual.values()), *model.model_.confidence.highest.tolist())}
+    asked = {"n": ANSWERS, "random_state": cell.seed, **sure, **EXPLAIN[cell.method]}
     model.explain(task.queries.head(2), target=task.targets[:2], **asked)
     started = time.perf_counter()
     found = model.explain(task.queries, target=task.targets, **asked)
@@ -114,7 +115,7 @@ def _explained(cell: Cell, task: Task, models: Path) -> tuple[Answers, dict[str,
     return answers, {
         "fit_seconds": model.report_["seconds"],
         "file_mb": path.stat().st_size / 1e6,
-        "asked": _confidence(model),
+        "asked": usual,
         "incoherent": _incoherent(model, task),
     }
 
@@ -136,11 +137,6 @@ def _sure_rows(task: Task, asked: dict[Any, float]) -> tuple[Ask, dict[str, Any]
     return Oracle().fit(few).answer, {"fit_seconds": 0.0}
 
 
-def _confidence(model: DiCoFlex) -> dict[Any, float]:
-    """The confidence that the model asks for by default, by target."""
-    return dict(zip(model.classes_.tolist(), model.model_.confidence.default.tolist(), strict=True))
-
-
 def _incoherent(model: DiCoFlex, task: Task) -> float | None:
     """The share of real test rows that the model would call incoherent."""
     known = model.model_.coherence
@@ -148,7 +144,8 @@ def _incoherent(model: DiCoFlex, task: Task) -> float | None:
 
 
 def _usual(task: Task) -> dict[Any, float]:
-    """The same without a model: 0.7, or what half of the class's training rows reach where fewer than 100 reach it."""
+    """How sure answers must be, by target: 0.7, or what half of a class's training rows reach where fewer than 100
+    reach it; of all classes the least."""
     classes = task.black_box.classes_.tolist()
     chances = task.black_box.predict_proba(task.data.X_train)
     usual = {}
@@ -156,7 +153,7 @@ def _usual(task: Task) -> dict[Any, float]:
         sure = np.sort(chances[chances.argmax(axis=1) == c, c])[::-1]
         highest = sure[min(100, max(1, len(sure) // 2)) - 1]
         usual[label] = 0.7 if highest >= 0.7 else float(min(highest, sure[len(sure) // 2]))
-    return usual
+    return dict.fromkeys(usual, min(usual.values()))
 
 
 # -- judging ----------------------------------------------------------------------------------------------------------

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from dicoflex import Constraints, delta, model_file, per_unit, relative
+from dicoflex.examples import EXAMPLES
 from dicoflex.model_file.taking import Arrays
 from dicoflex.table.schema import Schema
-from dicoflex.warming import EXAMPLES
 
 Content = tuple[dict[str, Any], Arrays]
 RECORDED = Path(__file__).resolve().parents[3] / "tests" / "recording"

@@ -27,8 +27,8 @@ from dicoflex.answers.counterfactuals import Counterfactuals
 from dicoflex.audit import reveals
 from dicoflex.cli.messages import say_header
 from dicoflex.errors import ModelFileError, UserError
+from dicoflex.examples import rows_like
 from dicoflex.explainer import Explainer
-from dicoflex.warming import rows_like
 
 REFUSED, USED, FAILED = "refused", "used", "failed"
 FORGET_PEAK = Path("/proc/self/clear_refs")

@@ -34,14 +34,14 @@ LITTLE = {name: value for name, value in QUICK_MIXED.items() if name != "max_sec
 
 @dataclass(frozen=True)
 class Told:
-    """What a method told the people of a fold: answers, whose each is, a verdict each, how many rows it looked at.
+    """What a method told the people of a fold: answers, whose each is, a status each, how many rows it looked at.
 
     done: for whom there was time.
     """
 
     frame: pd.DataFrame
     owner: NDArray[np.int64]
-    verdict: list[str]
+    status: list[str]
     looked_at: dict[int, int]
     seconds: float
     done: NDArray[np.bool_]
@@ -90,7 +90,7 @@ def _explained(cell: Cell, fold: Fold, models: Path) -> Told:
     seconds = time.perf_counter() - started
     looked_at = {i: one.looked_at for i, one in found.searches.items()}
     return Told(
-        found.frame, found.positions, list(found.verdict), looked_at, seconds, np.ones(len(fold.people), dtype=bool)
+        found.frame, found.positions, list(found.status), looked_at, seconds, np.ones(len(fold.people), dtype=bool)
     )
 
 
@@ -109,7 +109,7 @@ def _by_dice(cell: Cell, fold: Fold) -> Told:
 def _lines(fold: Fold, told: Told) -> pd.DataFrame:
     """A line per person: what is true, and what was told."""
     rows = [_line(fold, told, i) for i in range(len(fold.people))]
-    return pd.DataFrame(rows).assign(truly=fold.truly, has_way=fold.has_way, verdict=told.verdict, done=told.done)
+    return pd.DataFrame(rows).assign(truly=fold.truly, has_way=fold.has_way, status=told.status, done=told.done)
 
 
 def _line(fold: Fold, told: Told, i: int) -> dict[str, Any]:
@@ -145,7 +145,7 @@ def _aged(answers: pd.DataFrame, person: pd.Series) -> pd.DataFrame:
 
 def _counted(lines: pd.DataFrame) -> dict[str, Any]:
     """How many people of a group have no way, and how many were told what is not so."""
-    answered, proved = lines["answers"] > 0, lines["verdict"] == "none"
+    answered, proved = lines["answers"] > 0, lines["status"] == "infeasible"
     return {
         "people": len(lines),
         "without_way": int((~lines["has_way"]).sum()),

@@ -81,7 +81,7 @@ class Server:
 @contextmanager
 def served(models: Path, *options: str, workers: int = 1) -> Iterator[Server]:
     """Our server of a folder of models, ready and warm."""
-    words = ["serve", str(models), "--port", "0", "--workers", str(workers), "--no-warm", *options]
+    words = ["serve", str(models), "--port", "0", "--workers", str(workers), *options]
     with _process([sys.executable, "-c", SERVE, *words]) as server:
         for _ in range(workers):
             server.wait_for("ready")

@@ -24,7 +24,7 @@ PARTS: dict[str, Measure] = {
 }
 STARTUP = "startup"
 TABLES = MAIN[:3]
-PACKAGES = ("dicoflex", "numpy", "pandas", "numba", "torch", "zuko", "nflows", "dice-ml")
+PACKAGES = ("dicoflex", "numpy", "pandas", "torch", "zuko", "nflows", "dice-ml")
 FULL = Size(learning=None)
 QUICK = Size(rows=1500, queries=10, candidates=20, learning=None, quick=True)
 MUCH, LITTLE = Amount(), Amount(repeats=2, anchors=40, calls=30, dice_queries=2, many=200)

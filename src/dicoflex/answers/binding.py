@@ -39,7 +39,8 @@ class Binding:
 
     def asked(self, request: Request) -> Request:
         """The request as it binds: with the schema's own constraints, and with the exponent that is taken."""
-        bound = {"p": self.p, "frozen": self.constraints.frozen, "constraints": self.constraints}
+        frozen = self.constraints.frozen
+        bound = {"p": self.p, "frozen": frozen, "features_to_vary": None, "constraints": self.constraints}
         return request.model_copy(update=bound)
 
 
@@ -53,7 +54,8 @@ def bind(model: Model, request: Request) -> Binding:
     """
     kept = _kept.setdefault(model, {})
     alone = 0 if request.constraints == NOTHING else id(request.constraints)
-    key = (alone, request.refine and request.coherent, *map(typed, (request.p, *request.frozen)))
+    free = () if request.features_to_vary is None else (True, *request.features_to_vary)
+    key = (alone, request.refine and request.coherent, len(free), *map(typed, (request.p, *free, *request.frozen)))
     found = kept.get(key)
     if found is None or found.given != request.constraints:
         found = kept[key] = _bound(model, request)
@@ -99,16 +101,26 @@ def bound_by(schema: Schema, request: Request) -> Constraints:
 
     What the call overrides stays written in them, so that a record of them can be asked for again.
     """
-    for name in request.frozen:
-        if name not in schema.names:
-            raise QueryError(named("frozen feature", name, schema.names))
+    frozen = _frozen_by(schema, request)
     given = request.constraints
     if given == NOTHING and schema.constraints == NOTHING:
-        return NOTHING.model_copy(update={"frozen": request.frozen})
-    names = tuple(dict.fromkeys([*given.frozen, *request.frozen]))
+        return NOTHING.model_copy(update={"frozen": frozen})
+    names = tuple(dict.fromkeys([*given.frozen, *frozen]))
     bound = combine(schema.constraints, given.model_copy(update={"frozen": names}))
     schema.check_constraints(bound)
     return bound.model_copy(update={"override": given.override})
+
+
+def _frozen_by(schema: Schema, request: Request) -> tuple[Any, ...]:
+    """The features that a request freezes: those named, and all but `features_to_vary`."""
+    free = request.features_to_vary
+    for name in (*request.frozen, *(free or ())):
+        if name not in schema.names:
+            raise QueryError(named("frozen feature" if name in request.frozen else "feature", name, schema.names))
+    if free is None:
+        return request.frozen
+    rest = (name for name in schema.names if name not in free)
+    return tuple(dict.fromkeys([*request.frozen, *rest]))
 
 
 def limited(bound: Constraints) -> bool:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 __all__ = [
-    "FAR", "FREE", "Candidates", "as_drawn", "brought_near", "candidates", "clear", "coherence_of", "judged",
-    "judges_of", "merits_of", "wanted_of",
+    "FAR", "FREE", "Candidates", "brought_near", "candidates", "clear", "coherence_of", "distances_of", "judged",
+    "judges_of", "merits_of", "standing", "wanted_of",
 ]  # fmt: skip
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from dicoflex.answers.query import Query
 from dicoflex.answers.ways import Merits, by_query, count_ways, distances
 from dicoflex.coherence import Coherence
 from dicoflex.model import Model
-from dicoflex.refinement import Asked, Wanted, refine
+from dicoflex.refinement import Asked, Refined, Wanted, judge, refine
 from dicoflex.refinement.judges import Judges
 from dicoflex.runtime.columns import Columns
 from dicoflex.runtime.randomness import row_keys
@@ -29,7 +29,9 @@ from dicoflex.values import differ
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 DRAWS, LATE_DRAWS = 64, 192
-LEAST_KEPT = 24
+SOUGHT = 20
+"""As many answers are sought at least, however few are asked for: with less, the nearest of one is farther than the
+nearest of twenty."""
 ROUNDS = 10
 SAME_P = 2
 TURNED = (2, 5)
@@ -103,26 +105,34 @@ def margins_of(model: Model) -> Floats:
     return model.certificate.margin
 
 
-def wanted_of(model: Model, query: Query) -> Wanted:
-    """What an answer must be, per query: surer than asked for by a margin, and not too rare where that is asked."""
+def wanted_of(model: Model, query: Query, surer: float = 1.0) -> Wanted:
+    """What an answer must be, per query: surer than asked for by a margin, and not too rare where that is asked.
+
+    surer: which part of the margin is added: 0 for none of it, 1 for all; 2 for all that there is up to certainty.
+    """
     request, target = query.request, query.context.target
     sure = query.context.confidence if model.has_confidence else np.maximum(query.context.confidence, 0.5)
-    margin = margins_of(model)[target, 0]
+    margin, top = min(surer, 1.0) * margins_of(model)[target, 0], np.maximum(sure, TOP)
+    probability = np.minimum(sure + margin, top)
+    probability += max(surer - 1.0, 0.0) * (top - probability)
     log_density = weakest = lower = np.full(len(target), -np.inf)
     if request.coherent and request.plausible > 0:
         density = coherence_of(model).density
         log_density = density.floors(request.plausible)[0][target]
         lower = density.floors(LOWER * request.plausible)[0][target]
         weakest = density.floors(min(WEAK, request.plausible))[1][target]
-    return Wanted(target, np.minimum(sure + margin, np.maximum(sure, TOP)), log_density, weakest, lower)
+    return Wanted(target, probability, log_density, weakest, lower)
 
 
-def candidates(model: Model, query: Query, which: Ints, terms: Terms, again: int = 0) -> Candidates:
+def candidates(
+    model: Model, query: Query, which: Ints, terms: Terms, again: int = 0, *, surer: float = 1.0
+) -> Candidates:  # fmt: skip
     """Refined draws of the queries `which`; those that are short get further rounds, with other ways asked for.
 
-    By turns what most candidates change is left alone, and the strongest changes are undone first.
+    By turns what most candidates change is left alone, and the strongest changes are undone first. again: counts the
+    calls for the same queries. surer: as `wanted_of` takes it.
     """
-    wanted = wanted_of(model, query)
+    wanted = wanted_of(model, query, surer)
     frozen = query.context.frozen.copy()
     parts: list[Candidates] = []
     best, latest = np.zeros(len(query), dtype=np.int64), np.zeros(len(query), dtype=np.int64)
@@ -152,7 +162,7 @@ def _draws(
     Late rounds are of the few queries that are still short: they try another p, and harder.
     """
     again, round_number = turn
-    n = query.request.n
+    n = _sought(query)
     most = max(DRAWS if round_number < SAME_P else LATE_DRAWS, 3 * n)
     context = query.context.take(which).but(frozen=frozen[which])
     if round_number >= SAME_P:
@@ -166,17 +176,30 @@ def _draws(
 
 
 def _refined(model: Model, query: Query, draws: Draws, asked: Asked) -> Candidates:
-    most = max(LEAST_KEPT, 3 * query.request.n)
+    most = 3 * _sought(query)
     found = refine(model.encoding, judges_of(model, query), draws.values, draws.query, asked, most=most)
-    source = draws.take(found.source)
-    own = query.context.query[source.query]
+    rows, moved = _finished(model, query, found, draws.query, draws.values)
+    return rows.take(moved & _fine(model, query, rows, asked.wanted))
+
+
+def _finished(
+    model: Model, query: Query, found: Refined, which: Ints, drawn: Values
+) -> tuple[Candidates, NDArray[np.bool_]]:  # fmt: skip
+    """Refined rows as a frame would hold them, and which of them still differ from their query."""
+    which = which[found.source]
+    own = query.context.query[which]
     # What was left alone is the row's own, also where a draw could not be that: outside the range, or off its grid.
     values, moved = model.encoding.finish(found.values[:, None], own, np.zeros(own.shape, dtype=bool))
     rows = Candidates(
-        values=values, query=source.query, key=row_keys(values, 0), probability=found.probability,
-        row_density=found.row_density, weakest=found.weakest, room=found.room, drawn=source.values,
+        values=values, query=which, key=row_keys(values, 0), probability=found.probability,
+        row_density=found.row_density, weakest=found.weakest, room=found.room, drawn=drawn[found.source],
     )  # fmt: skip
-    return rows.take(moved & _fine(model, query, rows, asked.wanted))
+    return rows, moved
+
+
+def _sought(query: Query) -> int:
+    """How many answers per query are sought."""
+    return max(query.request.n, SOUGHT)
 
 
 def brought_near(model: Model, query: Query, rows: Candidates) -> Candidates:
@@ -187,14 +210,20 @@ def brought_near(model: Model, query: Query, rows: Candidates) -> Candidates:
     return _refined(model, query, drawn, asked)
 
 
-def as_drawn(model: Model, query: Query, rows: Candidates) -> Candidates:
-    """The rows as they were drawn, where they were refined since, as far as they are coherent and plausible."""
-    moved = differ(rows.values, rows.drawn).any(axis=1)
-    found = judged(model, query, rows.drawn[moved], rows.query[moved])
-    if not query.request.coherent:
-        return found
-    fine = ~coherence_of(model).strays(found.values, query.context.query[found.query])
-    return found.take(fine & (found.row_density >= wanted_of(model, query).log_density[found.query]))
+def standing(
+    model: Model, query: Query, trials: Candidates, wanted: Wanted, feature: Ints, origin: Floats
+) -> tuple[Candidates, Ints]:
+    """Those of the trials that refinement would leave as they are, and their places among the trials.
+
+    Nothing is mended: they go together, are usual enough and keep every limit, as they are. feature, origin: of each
+    the number that is set to where it may stop, -1 for none, and what steps are counted from.
+    """
+    asked = Asked(query.context.query, wanted, query.context.frozen, query.limits)
+    found = judge(model.encoding, judges_of(model, query), trials.values, trials.query, asked, feature, origin)
+    rows, fine = _finished(model, query, found, trials.query, trials.drawn)
+    if query.limits is not None:
+        fine &= ~query.limits.broken(rows.values, query.context.query[rows.query], rows.query)
+    return rows.but(room=trials.room[found.source]).take(fine), found.source[fine]
 
 
 def judged(model: Model, query: Query, values: Values, which: Ints) -> Candidates:
@@ -208,21 +237,28 @@ def judged(model: Model, query: Query, values: Values, which: Ints) -> Candidate
 
 
 def merits_of(model: Model, query: Query, found: Candidates) -> Merits:
-    """What speaks for each candidate: near by the distance that was asked for, usual, and not at the edge of rare."""
-    own, target = query.context.query[found.query], query.context.target[found.query]
-    cost = query.cost(found.values, own)
-    if cost is None:
-        p, spread = query.request.p or 1.0, model.encoding.spread
-        # What follows from other changes is no effort of its own.
-        counted = ~uncounted(model, query.request)
-        cost = distances(found.values, own, spread, counted, min(p, 1.0))
-        if p < 1.0:
-            cost += SMALL_MOVES * distances(found.values, own, spread, counted, 1.0)
-    density = coherence_of(model).density
+    """What speaks for each candidate: near by the distance that was asked for; what is not clear comes after that."""
+    target, density = query.context.target[found.query], coherence_of(model).density
     rarity, weakness = density.rarity(found.row_density, target), density.weakness(found.weakest, target)
-    handicap = HANDICAP * (np.maximum(0.0, 1.0 - rarity / TIMID) + np.maximum(0.0, 1.0 - weakness / TIMID))
+    handicap = 1.0 + HANDICAP * (np.maximum(0.0, 1.0 - rarity / TIMID) + np.maximum(0.0, 1.0 - weakness / TIMID))
     handicap += CRAMPED * ~found.room
-    return Merits(cost, rarity + weakness, handicap if query.request.coherent else np.zeros(len(cost)))
+    handicap[clear(model, query, found)] = 0.0
+    return Merits(distances_of(model, query, found.values, found.query), rarity + weakness, handicap)
+
+
+def distances_of(model: Model, query: Query, values: Values, which: Ints) -> Floats:
+    """How far rows are from the queries `which`: by what the changes cost, or else by the p that was asked for."""
+    own = query.context.query[which]
+    cost = query.cost(values, own)
+    if cost is not None:
+        return cost
+    p, spread, gaps = query.request.p or 1.0, model.encoding.spread, model.judges.gaps
+    # What follows from other changes is no effort of its own.
+    counted = ~uncounted(model, query.request)
+    apart = distances(values, own, spread, gaps, counted, min(p, 1.0))
+    if p < 1.0:
+        apart += SMALL_MOVES * distances(values, own, spread, gaps, counted, 1.0)
+    return apart
 
 
 def _fine(model: Model, query: Query, rows: Candidates, wanted: Wanted) -> NDArray[np.bool_]:
@@ -242,13 +278,14 @@ def _fine(model: Model, query: Query, rows: Candidates, wanted: Wanted) -> NDArr
 
 def _short(model: Model, query: Query, found: Candidates, which: Ints, round_number: int) -> Ints:
     """Which of the queries have fewer candidates than asked for, or at first few different ways or few clear ones."""
-    n, effort = query.request.n, effort_for(query)
-    short = np.bincount(found.query, minlength=len(query)) < n
+    sought, effort = _sought(query), effort_for(query)
+    have = np.bincount(found.query, minlength=len(query))
+    short = have < query.request.n
     if round_number < LOOKED_FOR:
         order, edges = by_query(found.query, len(query))
-        short |= count_ways(found.values[order], query.context.query, edges) < effort.ways * n
+        short |= (have < sought) | (count_ways(found.values[order], query.context.query, edges) < effort.ways * sought)
     if round_number < effort.clear:
-        short |= np.bincount(found.query[clear(model, query, found)], minlength=len(query)) < n
+        short |= np.bincount(found.query[clear(model, query, found)], minlength=len(query)) < sought
     return which[short[which]]
 
 

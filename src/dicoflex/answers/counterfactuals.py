@@ -7,9 +7,12 @@ __all__ = ["Counterfactuals"]
 import io
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+import tempfile
+import webbrowser
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -22,9 +25,11 @@ from dicoflex.answers.search import Search
 from dicoflex.answers.verification import verify
 from dicoflex.constraints import Constraints
 from dicoflex.errors import QueryError, named
+from dicoflex.model import SAFE
 from dicoflex.request import Request
 from dicoflex.runtime.whole_files import write_text
 from dicoflex.signatures import Key, sign_record
+from dicoflex.table.inference import as_pandas
 from dicoflex.table.schema import Schema
 from dicoflex.views.bars import plot_shares
 from dicoflex.views.canvas import to_png
@@ -34,6 +39,7 @@ from dicoflex.views.csv_text import neutralised, with_written
 from dicoflex.views.dice_json import dice_record
 from dicoflex.views.html import PICTURE_DPI, to_html_fragment, to_html_page
 from dicoflex.views.map import plot_map
+from dicoflex.views.markdown import markdown_of
 from dicoflex.views.record import record, settings
 from dicoflex.views.terminal import to_rich
 from dicoflex.views.tiles import plot_changes
@@ -64,8 +70,9 @@ class Counterfactuals:
     info: on the same index target, log_density, n_changed, proximity, valid, and perhaps probability.
     positions: for each row of `frame` the position of its query in `queries`, as index labels may repeat.
     shortfall: the queries that got fewer than asked for: row, wanted, got, reason. short: their positions.
-    verdict: one word per query: "already" where it has the target, "found", "impossible" where the constraints leave
-    no answer, "none" where all rows that are allowed were looked at in vain, or "not found".
+    status: one word per query: "already" where it has the target, and so no answers, "found", "short" where fewer were
+    found than asked for, "contradictory" where the constraints leave no answer, "infeasible" where all rows that are
+    allowed were looked at in vain, or "not_found".
     searches: by position, what came of looking for an answer to queries for which none was drawn.
     request: what was asked for, as it bound: with the schema's own constraints. targets: the label asked for per query.
     model: the fingerprint of the model that answered, the checksum of its file's content.
@@ -87,6 +94,10 @@ class Counterfactuals:
        0   0     job  clerk nurse
        0   1     age     31    40
        1   0     job  nurse clerk
+    >>> cfs[0, 1].to_dict()
+    {'age': 40, 'job': 'clerk'}
+    >>> [(int(query["age"]), len(answers)) for query, answers in cfs]
+    [(31, 2), (52, 1)]
     """
 
     queries: pd.DataFrame
@@ -102,7 +113,7 @@ class Counterfactuals:
     changed: np.ndarray | None = None
     density: Callable[[int], Density] | None = None
     origin: Origin | None = None
-    verdict: Sequence[str] = ()
+    status: Sequence[str] = ()
     searches: Mapping[int, Search] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -111,6 +122,45 @@ class Counterfactuals:
     def __repr__(self) -> str:
         count = len(self.queries)
         return f"Counterfactuals({len(self)} for {count} {'query' if count == 1 else 'queries'})"
+
+    def __getitem__(self, key: Any) -> pd.DataFrame | pd.Series[Any]:
+        """The answers to one query, or one of them.
+
+        Parameters
+        ----------
+        key : label or (label, int)
+            The query's index label gives a frame of its answers. With a number beside it, the answer of that number.
+
+        Returns
+        -------
+        DataFrame or Series
+
+        Raises
+        ------
+        QueryError
+            If no query, or more than one, has that label, or the query has no such answer.
+        """
+        index = self.queries.index
+        label, number = key, None
+        if isinstance(key, tuple) and len(key) == 2 and not (index.nlevels > 1 and key in index):
+            label, number = key
+        answers = self._answers(self._place(label, None))
+        if number is None:
+            return answers
+        if number not in answers.index:
+            raise QueryError(
+                f"row {label!r} has {len(answers)} answers, and none is number {number!r}; they count from 0"
+            )
+        return answers.loc[number]
+
+    def __iter__(self) -> Iterator[tuple[pd.Series[Any], pd.DataFrame]]:
+        """Every query as a Series with a frame of its answers, which is empty where none was found."""
+        for place in range(len(self.queries)):
+            yield self.queries.iloc[place], self._answers(place)
+
+    def _answers(self, place: int) -> pd.DataFrame:
+        """The answers to the query at a position, by their numbers."""
+        return self.frame.iloc[np.flatnonzero(self.positions == place)].droplevel("row")
 
     @cached_property
     def changed_cells(self) -> np.ndarray:
@@ -152,7 +202,9 @@ class Counterfactuals:
         )
 
     def table(self) -> pd.DataFrame:
-        """The frame with the columns of `info` beside it; one that is named like a feature gets `info_` before it.
+        """The frame with the columns of `info` and the `status` of each answer's query beside it.
+
+        A column that is named like a feature gets `info_` before it.
 
         So do `row` and `cf`, the names of the index.
         """
@@ -161,6 +213,8 @@ class Counterfactuals:
     def _beside(self, frame: pd.DataFrame) -> pd.DataFrame:
         taken = set(map(str, frame.columns))
         info = self.info.rename(columns={name: _free(name, taken) for name in self.info.columns})
+        if self.status:
+            info = info.assign(**{_free("status", taken): np.array(self.status, dtype=object)[self.positions]})
         made = pd.concat([frame, info], axis=1)
         return made.set_axis(made.index.set_names([_free(name, taken) for name in made.index.names]))
 
@@ -174,7 +228,7 @@ class Counterfactuals:
         of its own. The line "coherence", of refined answers, says that nothing stands together that no training row
         has, and that dependent features follow. The check shares no code with the sampler.
         """
-        queries = self.queries if rows is None else as_kept(rows, self.queries)
+        queries = self.queries if rows is None else as_kept(as_pandas(rows), self.queries)
         claims = claims_of(queries, self.queries, self.frame, self.info, self.positions, self.targets)
         origin = self.origin
         pair = None if origin is None else origin.encoded(self.queries, self.frame, self.positions)
@@ -277,6 +331,24 @@ class Counterfactuals:
         )  # fmt: skip
         return _delivered(json.dumps(made, indent=2, ensure_ascii=False, allow_nan=False) + "\n", path)
 
+    @property
+    def needed(self) -> pd.DataFrame:
+        """What the answers to each query had to reach.
+
+        Returns
+        -------
+        DataFrame
+            A row per query: `level` ("just", "safe" or "sure", missing for a number), `confidence`, and `survival`, the
+            estimated share of retrained models that would accept such answers. Missing where it is not known.
+        """
+        none = [(np.nan, np.nan)] * len(self.queries)
+        found = np.array(none if self.origin is None else self.origin.needed(), dtype=float).reshape(-1, 2)
+        asked = self.request.confidence
+        level = SAFE if asked is None else asked if isinstance(asked, str) else None
+        levels = [None if np.isnan(sure) else level for sure in found[:, 0]]
+        columns = {"level": np.array(levels, dtype=object), "confidence": found[:, 0], "survival": found[:, 1]}
+        return pd.DataFrame(columns, index=self.queries.index)
+
     def _now(self) -> list[Any]:
         """The label that the stand-in gives each query; None for a result made by hand."""
         return [None] * len(self.queries) if self.origin is None else self.origin.labels()
@@ -290,6 +362,34 @@ class Counterfactuals:
     ) -> str | None:
         """A standalone page as text, or written to `path`; `pictures` adds the plot of every query."""
         return _delivered(to_html_page(self.cards(pictures=pictures), title=title), path)
+
+    @overload
+    def to_markdown(self, path: None = None) -> str: ...
+    @overload
+    def to_markdown(self, path: PathLike) -> None: ...
+    def to_markdown(self, path: PathLike | None = None) -> str | None:
+        """A Markdown table of changes per query, as text or written to `path`.
+
+        Parameters
+        ----------
+        path : path, optional
+            Where to write it; by default the text is returned.
+        """
+        return _delivered(markdown_of(self.cards()), path)
+
+    def open(self) -> str:
+        """Show the answers in a browser, as `to_html` writes them.
+
+        Returns
+        -------
+        str
+            The path of the page, a temporary file that is left for the browser to read.
+        """
+        descriptor, path = tempfile.mkstemp(prefix="counterfactuals-", suffix=".html")
+        os.close(descriptor)
+        self.to_html(path)
+        webbrowser.open(Path(path).as_uri())
+        return path
 
     @overload
     def to_csv(self, path: None = None, *, raw: bool = ..., written: pd.DataFrame | None = ...) -> str: ...

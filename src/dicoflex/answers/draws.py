@@ -10,11 +10,11 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from dicoflex import _core
 from dicoflex.generators.base import Context, Generator
 from dicoflex.limits.limits import Limits
 from dicoflex.runtime.columns import Columns, is_all
-from dicoflex.runtime.compiled import compiled
-from dicoflex.runtime.randomness import GOLDEN, row_keys
+from dicoflex.runtime.randomness import row_keys
 from dicoflex.runtime.threads import one_blas_thread
 from dicoflex.stand_in import StandIn
 from dicoflex.table.encoding import Encoding, Values
@@ -25,7 +25,6 @@ Ints = NDArray[np.int64]
 MOST_ROUNDS = 6
 MOST_BLOCKS = 4
 CHUNK_CELLS = 6_000_000
-LEAST_DENSITY = -1e9
 NOBODY = np.empty((0, 0))
 
 
@@ -64,9 +63,8 @@ class Verdict(IntEnum):
     REFUSED = 4
 
 
-# As compiled steps read them; and to look one up among the others takes a microsecond.
+# As the core reads them; and to look one up among the others takes a microsecond.
 GOOD, UNLIKELY, REPEAT, DOUBTFUL, REFUSED = (np.int8(verdict) for verdict in Verdict)
-VERDICTS = len(Verdict)
 
 
 @dataclass(frozen=True)
@@ -145,7 +143,7 @@ class _Chunk:
             worst = GOOD if 2 * round_number <= MOST_ROUNDS else UNLIKELY
             have = np.zeros(count, dtype=np.int64)
             for part in parts:
-                _count(part.query, part.verdict, worst, have)
+                have += np.bincount(part.query[part.verdict <= worst], minlength=len(have))
             waiting = waiting[have[waiting] < goal]
             if len(waiting) == 0:
                 break
@@ -172,11 +170,11 @@ class _Chunk:
         query, terms = np.repeat(waiting, count), self.terms
         self._refuse(rows, query, moved)
         key, density = row_keys(rows, 0), log_density.reshape(-1)
-        said = NOBODY if terms.stand_in is None else terms.stand_in.probabilities(rows, each=count)
+        said = NOBODY if terms.stand_in is None else terms.stand_in.probabilities(rows)
         probability, verdict = np.empty(len(rows)), np.empty(len(rows), dtype=np.int8)
-        _judge(
-            density, count, terms.unlikely, said, self.context.target, terms.least_probability, query, moved, key,
-            probability, verdict,
+        _core.judge(
+            log_density=density, each=count, unlikely=terms.unlikely, said=said, target=self.context.target,
+            least=terms.least_probability, query=query, fine=moved, key=key, probability=probability, verdict=verdict,
         )  # fmt: skip
         return Draws(rows, query, key, density, probability, verdict)
 
@@ -221,103 +219,15 @@ def _mark_repeats(draws: Draws, earlier: list[Draws]) -> Draws:
 def repeats(key: NDArray[np.uint64], query: Ints) -> NDArray[np.bool_]:
     """Which rows equal one before them of the same query."""
     repeat = np.empty(len(key), dtype=bool)
-    _seen_before(key, query, repeat)
+    _core.mark_seen(key=key, query=query, seen=repeat)
     return repeat
-
-
-@compiled()
-def _judge(  # type: ignore[no-untyped-def]
-    density, each, unlikely, said, target, least, query, fine, key, probability, verdict
-):
-    """Fill in what the stand-in gives each row's target, and what is said of the row, `each` for a query.
-
-    unlikely: the share of a query's rows that are so; said: the probabilities of the classes, of no row where nobody
-    was asked. fine: which rows may be drawn at all.
-    """
-    _mark_unlikely(density, each, unlikely, verdict)
-    repeat = np.empty(len(key), dtype=np.bool_)
-    _seen_before(key, query, repeat)
-    for i in range(len(key)):
-        probability[i] = np.nan
-        if len(said) > 0:
-            mine = said[i, target[query[i]]]
-            probability[i] = mine
-            # Where less than a half is asked for, another class could be the likelier.
-            doubtful = mine < least[query[i]]
-            for k in range(said.shape[1]):
-                doubtful |= mine < said[i, k]
-            if doubtful:
-                verdict[i] = DOUBTFUL
-        if not fine[i]:
-            verdict[i] = REFUSED
-        if repeat[i]:
-            verdict[i] = max(verdict[i], REPEAT)
-
-
-@compiled()
-def _mark_unlikely(density, each, share, verdict):  # type: ignore[no-untyped-def]
-    """Set apart the rows below the quantile of their query's densities, interpolated as `np.quantile` does."""
-    at = share * (each - 1)
-    below = int(at)
-    part = at - below
-    for first in range(0, len(density), each):
-        # What follows by wish may be what the density never has.
-        mine = np.maximum(density[first : first + each], LEAST_DENSITY)
-        ordered = np.sort(mine)
-        low, high = ordered[below], ordered[min(below + 1, each - 1)]
-        floor = low + (high - low) * part if part < 0.5 else high - (high - low) * (1 - part)
-        for t in range(each):
-            verdict[first + t] = GOOD if share <= 0.0 or mine[t] >= floor else UNLIKELY
-
-
-@compiled()
-def _seen_before(key, query, seen):  # type: ignore[no-untyped-def]
-    """Mark keys of a query that stand further ahead already, by a table with open addressing."""
-    size = 4
-    while size < 2 * len(key):
-        size *= 2
-    table, taken = np.empty(size, dtype=np.uint64), np.zeros(size, dtype=np.bool_)
-    for i in range(len(key)):
-        # Rows of one query have one number taken from their keys, so equal ones stay equal; those of two differ.
-        own = key[i] - np.uint64(query[i]) * GOLDEN
-        at = np.int64((own ^ (own >> np.uint64(32))) & np.uint64(size - 1))
-        while taken[at] and table[at] != own:
-            at = (at + 1) & (size - 1)
-        seen[i] = taken[at]
-        table[at], taken[at] = own, True
-
-
-@compiled()
-def _count(query, verdict, worst, have):  # type: ignore[no-untyped-def]
-    """Add to `have` the rows of each query that are said no worse of."""
-    for i in range(len(query)):
-        have[query[i]] += verdict[i] <= worst
 
 
 def _settle(draws: Draws, n_queries: int, n: int, *, exact: bool) -> Draws:
     """The first `n` per query in the order of the verdicts; without `exact`, distinct and undoubted rows only."""
     worst = DOUBTFUL if exact else UNLIKELY
-    return draws.take(_first(draws.query, draws.verdict, worst, n_queries, n, exact))
-
-
-@compiled()
-def _first(query, verdict, worst, n_queries, n, exact):  # type: ignore[no-untyped-def]
-    """The places of `n` rows per query, as they come within each verdict; with `exact` again and again if they lack."""
-    start = np.zeros((n_queries + 1) * VERDICTS, dtype=np.int64)
-    for i in range(len(query)):
-        if verdict[i] <= worst:
-            start[query[i] * VERDICTS + verdict[i] + 1] += 1
-    start = np.cumsum(start)
-    order, put = np.empty(start[-1], dtype=np.int64), start.copy()
-    for i in range(len(query)):
-        if verdict[i] <= worst:
-            turn = query[i] * VERDICTS + verdict[i]
-            order[put[turn]] = i
-            put[turn] += 1
-    found, last = np.empty(n * n_queries, dtype=np.int64), 0
-    for q in range(n_queries):
-        own = order[start[q * VERDICTS] : start[(q + 1) * VERDICTS]]
-        for t in range(n if exact and len(own) > 0 else min(n, len(own))):
-            found[last] = own[t % len(own)]
-            last += 1
-    return found[:last]
+    places = np.empty(n * n_queries, dtype=np.int64)
+    filled = _core.first_rows(
+        query=draws.query, verdict=draws.verdict, worst=int(worst), n_queries=n_queries, n=n, exact=exact, places=places
+    )
+    return draws.take(places[:filled])

@@ -17,16 +17,17 @@ from numpy.typing import NDArray
 from dicoflex.answers.binding import uncounted
 from dicoflex.answers.ceilings import MOST_ANSWERS, check_cost
 from dicoflex.answers.check import Check
+from dicoflex.answers.confirming import confirm
 from dicoflex.answers.counterfactuals import Counterfactuals
 from dicoflex.answers.draws import Draws, Terms, Verdict, draw
-from dicoflex.answers.frames import confirmed, frame_of
+from dicoflex.answers.frames import frame_of
 from dicoflex.answers.origin import Origin, info_of
 from dicoflex.answers.query import Query
-from dicoflex.answers.refined import CHECK_ROUNDS, Answers, refined
-from dicoflex.answers.search import Search, are_few, looked_for, to_look_for
+from dicoflex.answers.refined import Answers, refined
+from dicoflex.answers.search import Search, looked_for, to_look_for
 from dicoflex.answers.selection import ranges_of, select
 from dicoflex.answers.shortfall import SHORTFALL, shortfall, why_none
-from dicoflex.answers.verdicts import has_target, verdicts
+from dicoflex.answers.status import HAS_TARGET, has_target, statuses
 from dicoflex.errors import QueryError
 from dicoflex.model import Model
 from dicoflex.request import Request
@@ -47,17 +48,14 @@ def explain(
 ) -> Counterfactuals:
     """Up to `n` counterfactuals for every row, which asks for one label: different from each other, close, and likely.
 
-    check: a callable that labels rows; only rows that it gives the target are returned, drawing up to five rounds. It
-    is also asked which of the rows have the target already. known: the rows, where some values were never seen in
-    training and others stand in their place.
+    check: the model at hand, as a callable that gives labels or the probabilities of the classes; only rows that it
+    confirms are returned, brought nearer against it. It is also asked which of the rows have the target already; in all
+    it is called at most twelve times, unless rows have to be searched one query after the other. known: the rows,
+    where some values were never seen in training and others stand in their place.
     """
     query = Query.make(model, rows, request, check, known)
     check_affordable(query)
-    already = has_target(model, query, check)
-    found = find(model, query, check)
-    got = np.bincount(found.draws.query, minlength=len(query))
-    words = verdicts(query, already, got, found.searches)
-    return replace(_result(model, query, found), verdict=words, searches=found.searches)
+    return _result(model, query, find(model, query, check))
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,8 @@ class Found:
 
     draws: the rows. known: what else is known of each. short: for the position of each query that got fewer than asked
     for: wanted, got, and why. checked: whether a callable confirmed them. searches: what came of looking for answers to
-    queries for which none was drawn.
+    queries for which none was drawn. already: which queries have the target, and so no answers. status: one word per
+    query.
     """
 
     draws: Draws
@@ -74,6 +73,8 @@ class Found:
     short: dict[int, tuple[int, int, str]]
     checked: bool
     searches: dict[int, Search]
+    already: NDArray[np.bool_]
+    status: list[str]
 
 
 def check_affordable(query: Query) -> None:
@@ -83,22 +84,41 @@ def check_affordable(query: Query) -> None:
 
 
 def find(model: Model, query: Query, check: Check | None = None) -> Found:
-    """Up to `n` answers to every row of a query."""
+    """Up to `n` answers to every row of a query that does not have the target already."""
+    already = has_target(model, query, check)
+    query = query.skipping(already) if already.any() else query
     with one_blas_thread():
         terms = terms_of(model, query, filtered=True)
         answers = _answers(model, query, terms, check)
         got = np.bincount(answers.draws.query, minlength=len(query))
         short = shortfall(model, query, terms, got, answers)
-    return Found(answers.draws, answers.known, short, check is not None, answers.searches)
+    words = statuses(query, already, got, answers.searches)
+    found = Found(answers.draws, answers.known, short, check is not None, answers.searches, already, words)
+    return _without_already(found, query.request.n) if already.any() else found
+
+
+def _without_already(found: Found, n: int) -> Found:
+    """What was found for queries that lack the target; the others are told why they have no answers."""
+    kept = np.flatnonzero(~found.already[found.draws.query])
+    reasons = dict.fromkeys(np.flatnonzero(found.already).tolist(), (n, 0, HAS_TARGET))
+    return replace(
+        found,
+        draws=found.draws.take(kept),
+        known={name: column[kept] for name, column in found.known.items()},
+        short=dict(sorted((found.short | reasons).items())),
+        searches={i: one for i, one in found.searches.items() if not found.already[i]},
+    )
 
 
 def _answers(model: Model, query: Query, terms: Terms, check: Check | None) -> Answers:
     if query.request.refine and model.coherence is not None:
         return refined(model, query, terms, check)
-    draws = some_draws(model, query, query.answerable(), terms)
-    refused = np.zeros(len(query), dtype=np.int64)
-    if check is not None:
-        draws, refused = _confirm(model, query, draws, terms, check)
+    if check is None:
+        draws, refused = some_draws(model, query, query.answerable(), terms), np.zeros(len(query), dtype=np.int64)
+    else:
+        draws, refused, _ = confirm(
+            model, query, check, lambda which, again: some_draws(model, query, which, terms, again)
+        )
     draws, searches = _looked_for(model, query, draws, terms, check)
     return Answers(draws.take(chosen_draws(model, query, draws)), refused, searches=searches)
 
@@ -172,27 +192,6 @@ def some_draws(model: Model, query: Query, which: Ints, terms: Terms, again: int
     return found.of(which)
 
 
-def _confirm(model: Model, query: Query, draws: Draws, terms: Terms, check: Check) -> tuple[Draws, Ints]:
-    """Draws that `check` confirms, and how many others it refused; short queries get further rounds with fresh keys.
-
-    Where few rows are allowed there are no rounds: all of them are looked at afterwards.
-    """
-    kept, refused, few = [], [], np.zeros(0, dtype=np.int64)
-    for round_number in range(CHECK_ROUNDS):
-        good = confirmed(model, query, draws.values, draws.query, check)
-        refused.append(draws.take(np.flatnonzero(~good)))
-        kept.append(draws.take(np.flatnonzero(good)))
-        have = np.bincount(np.concatenate([k.query for k in kept]), minlength=len(query))
-        short = np.flatnonzero((have < query.request.n) & query.feasible)
-        few = short[are_few(model, query, short)] if round_number == 0 else few
-        short = np.setdiff1d(short, few)
-        if len(short) == 0 or round_number == CHECK_ROUNDS - 1:
-            break
-        draws = some_draws(model, query, short, terms, round_number + 1)
-    tried = np.bincount(Draws.join(refused).without_repeats().query, minlength=len(query))
-    return Draws.join(kept).without_repeats(), tried
-
-
 def chosen_draws(model: Model, query: Query, draws: Draws) -> Ints:
     """The positions of the draws to answer with, query by query, best first."""
     ranges, follows = ranges_of(model.schema), uncounted(model, query.request)
@@ -239,6 +238,8 @@ def _result(model: Model, query: Query, found: Found) -> Counterfactuals:
         model=model.fingerprint,
         changed=differ(draws.values, query.context.query[draws.query]),
         origin=origin_of(model, query, checked=found.checked),
+        status=found.status,
+        searches=found.searches,
     )
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-__all__ = ["confirmed", "frame_of"]
+__all__ = ["accepted", "confirmed", "frame_of"]
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dicoflex.answers.check import Check, check_labels
+from dicoflex.answers.check import Check, said_by
 from dicoflex.answers.numbering import index_of
 from dicoflex.answers.query import Query
 from dicoflex.model import Model
@@ -28,10 +28,20 @@ def frame_of(model: Model, query: Query, values: Values, which: Ints) -> pd.Data
 
 
 def confirmed(model: Model, query: Query, values: Values, which: Ints, check: Check) -> NDArray[np.bool_]:
-    """Which answers `check` gives the target of their query."""
+    """Which answers `check` gives the target of their query, and the confidence that was asked for if it tells any."""
+    return accepted(model, query, values, which, check)[0]
+
+
+def accepted(
+    model: Model, query: Query, values: Values, which: Ints, check: Check
+) -> tuple[NDArray[np.bool_], bool]:  # fmt: skip
+    """What `confirmed` has, and whether `check` gives probabilities; without rows it is not asked."""
     if len(values) == 0:
-        return np.zeros(0, dtype=bool)
+        return np.zeros(0, dtype=bool), False
     shown = frame_of(model, query, values, which).reset_index(drop=True)
-    wanted = np.asarray(model.classes.astype(object)[query.context.target[which]])
-    same: NDArray[np.bool_] = check_labels(check, shown, model.labels) == wanted
-    return same
+    target = query.context.target[which]
+    said = said_by(check, shown, model.labels, model.threshold)
+    good: NDArray[np.bool_] = said.labels == np.asarray(model.classes.astype(object)[target])
+    if said.probability is None:
+        return good, False
+    return good & (said.probability[np.arange(len(values)), target] >= query.context.confidence[which]), True

@@ -7,8 +7,8 @@ interval for every row; any of some labels is a question for each of them.
 from __future__ import annotations
 
 __all__ = [
-    "Part", "Parts", "Refused", "asks_for_a_change", "check_goals", "is_plain", "labelling", "labels_wanted",
-    "parts_of",
+    "Part", "Parts", "Refused", "asks_for_a_change", "check_goals", "goal_of", "is_plain", "labelling",
+    "labels_wanted", "parts_of",
 ]  # fmt: skip
 
 from collections.abc import Callable, Sequence
@@ -83,7 +83,7 @@ def parts_of(
     """
     wanted = request.targets(len(values))
     if model.score is not None:
-        return _scored(model, values, request, [_goal(one) for one in wanted], frame, check)
+        return _scored(model, values, request, [goal_of(one) for one in wanted], frame, check)
     return Parts(_labelled(model, values, request, wanted, frame, check))
 
 
@@ -92,19 +92,19 @@ def check_goals(model: Model, wanted: Sequence[Any]) -> None:
     for one in wanted:
         if model.score is None:
             labels_wanted(model, one, ())
-        elif isinstance(goal := _goal(one), Interval):
+        elif isinstance(goal := goal_of(one), Interval):
             aimed(model, goal)
 
 
 def asks_for_a_change(model: Model, wanted: Any) -> bool:
     """Whether a target is measured from a row's own score."""
-    return model.score is not None and isinstance(_goal(wanted), Shift)
+    return model.score is not None and isinstance(goal_of(wanted), Shift)
 
 
 # -- scores ------------------------------------------------------------------------------------------------------
 
 
-def _goal(wanted: Any) -> Interval | Shift:
+def goal_of(wanted: Any) -> Interval | Shift:
     """What is asked of a score."""
     if isinstance(wanted, str):
         return read_goal(wanted)
@@ -228,7 +228,7 @@ def _present(
     As far as held-out rows showed the stand-in to err, a row near a boundary may have the class beyond it already.
     """
     if check is not None and frame is not None:
-        return [(label,) for label in check_labels(check, frame.copy(), model.labels)]
+        return [(label,) for label in check_labels(check, frame.copy(), model.labels, model.threshold)]
     said = model.stand_in.probabilities(values)
     margin = np.zeros(len(model.labels)) if model.certificate is None else model.certificate.margin[:, 0]
     top = said.argmax(axis=1)

@@ -20,13 +20,13 @@ from dicoflex.answers.origin import Origin
 from dicoflex.answers.search import Search
 from dicoflex.answers.selection import ranges_of
 from dicoflex.answers.shortfall import SHORTFALL
-from dicoflex.answers.verdicts import ALREADY, FOUND, IMPOSSIBLE, NONE, NOT_FOUND
+from dicoflex.answers.status import CONTRADICTORY, HAS_TARGET, NOT_FOUND, status_of_parts
 from dicoflex.answers.ways import Merits, choose, ways_of
 from dicoflex.errors import QueryError
 from dicoflex.model import Model
 from dicoflex.request import Request
 from dicoflex.table.encoding import Values
-from dicoflex.views.cards import SCORE
+from dicoflex.views.cards import ALREADY, SCORE
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -62,6 +62,11 @@ class JoinedOrigin(Origin):
         """The label that the stand-in gives each query."""
         known = [part.labels() for part in self.parts]
         return [known[part][place] if part >= 0 else None for part, place in self.home]
+
+    def needed(self) -> list[tuple[float, float]]:
+        """Per query the confidence that its answers must have, and the share of retrained models that would accept."""
+        known = [part.needed() for part in self.parts]
+        return [known[part][place] if part >= 0 else (np.nan, np.nan) for part, place in self.home]
 
     def density(self, position: int) -> Callable[[pd.DataFrame], Floats]:
         """The log density of rows as counterfactuals of the query at `position`."""
@@ -112,7 +117,7 @@ def joined(
         model=first.model,
         changed=changed,
         origin=whole.origin(model, order),
-        verdict=[whole.verdict(i, len(mine)) for i, mine in enumerate(chosen)],
+        status=[whole.status(i, len(mine)) for i, mine in enumerate(chosen)],
         searches=whole.searches(),
     )
 
@@ -141,7 +146,9 @@ class _Whole:
             self.wanted[i] = one.goal
 
     def chosen(self, i: int) -> Ints:
-        """The answers to row i, best first."""
+        """The answers to row i, best first; none where it has one of the labels that would do."""
+        if self._has_target(i):
+            return np.zeros(0, dtype=np.int64)
         mine = np.flatnonzero(self.owner == i)
         if len(self.stands[i]) <= 1:
             return mine
@@ -157,17 +164,18 @@ class _Whole:
                 told[positions == i] = ways_of(changed[positions == i])
         return told
 
-    def verdict(self, i: int, got: int) -> str:
-        """One word for a row: what is found in one part is found; there is no way only if no part has one."""
-        words = [self.results[k].verdict[place] for k, place in self.stands[i]]
-        if ALREADY in words:
-            return ALREADY
-        if got:
-            return FOUND
+    def _words(self, i: int) -> list[str]:
+        return [self.results[k].status[place] for k, place in self.stands[i]]
+
+    def _has_target(self, i: int) -> bool:
+        return ALREADY in self._words(i)
+
+    def status(self, i: int, got: int) -> str:
+        """One word for a row."""
+        words = self._words(i)
         if not words:
-            return IMPOSSIBLE if self.refused[i].is_impossible else NOT_FOUND
-        alike = [word for word in (IMPOSSIBLE, NONE) if all(one in (word, IMPOSSIBLE) for one in words)]
-        return alike[0] if alike else NOT_FOUND
+            return CONTRADICTORY if self.refused[i].is_impossible else NOT_FOUND
+        return status_of_parts(words, got, self.request.n)
 
     def short(self, got: Sequence[int]) -> dict[int, tuple[int, int, str]]:
         """Who got fewer than asked for, and why, part by part."""
@@ -177,6 +185,8 @@ class _Whole:
     def _why(self, i: int) -> str:
         if i in self.refused:
             return self.refused[i].why
+        if self._has_target(i):
+            return HAS_TARGET
         whys = [(self.results[k].targets[place], self.results[k].reasons.get(place)) for k, place in self.stands[i]]
         told = [(target, why[2]) for target, why in whys if why is not None]
         if len(self.stands[i]) == 1:

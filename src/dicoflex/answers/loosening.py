@@ -18,10 +18,12 @@ from dicoflex.answers.pool import Pool
 from dicoflex.constraints import Constraints
 from dicoflex.constraints.kinds import OneConstraint
 from dicoflex.constraints.parts import Range
+from dicoflex.constraints.rules.tree import names as rule_names
 from dicoflex.constraints.words import percent, plain, shown, signed
 from dicoflex.limits.limits import Limits
 from dicoflex.table.encoding import Encoding, Values
 from dicoflex.table.rarity import outwards
+from dicoflex.table.suggestions import is_growing, stays
 from dicoflex.values import differ
 
 Look = Callable[[Constraints], Pool | None]
@@ -29,9 +31,11 @@ Look = Callable[[Constraints], Pool | None]
 DIGITS = 2
 TIMES = 3
 STEP = 0.05
+KEEPS_AGES = ("frozen", "increase", "pinned")
+"""Constraints of an age that are never loosened; how long somebody may wait can be."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Loosening:
     """One constraint loosened: its kind and feature, what it was, what would do, and how many answers there are then.
 
@@ -49,6 +53,9 @@ class Loosening:
     end: str = ""
     of: str = "absolute"
     confidence: float | None = None
+
+    def __repr__(self) -> str:
+        return f"Loosening({self.sentence!r}, found={self.found})"
 
     @property
     def sentence(self) -> str:
@@ -80,11 +87,29 @@ def loosened(
 ) -> list[Loosening]:
     """For each constraint of `ones`, which are in `given`, the least loosening that gives more than so many answers.
 
-    own: the row, encoded. Those that don't help alone are left out; the ones that help most come first.
+    own: the row, encoded. Those that don't help alone are left out; the ones that help most come first. What keeps a
+    feature that people can't or must not be asked to change, and what keeps an age from falling, is never loosened.
     """
     tries = _Tries(given, own, encoding, look, more_than)
-    found = [step for one in ones for step in tries.of(one)]
+    features = encoding.schema.features
+    ages = {f.name for f in features if is_growing(f)}
+    kept = {f.name for f in features if stays(f)}
+    found = [
+        step
+        for one in ones
+        if not kept & _features(given, one) and not (one.feature in ages and one.kind in KEEPS_AGES)
+        for step in tries.of(one)
+        if not (one.feature in ages and step.end == "low")
+    ]
     return sorted(found, key=lambda step: -step.found)
+
+
+def _features(given: Constraints, one: OneConstraint) -> set[Any]:
+    """The features that one constraint of a set is about."""
+    if one.kind != "rules":
+        return {one.feature}
+    told = dict(zip(given.rules, given.parsed_rules, strict=True))
+    return set(rule_names(told[one.args[0]])) if one.args and one.args[0] in told else set()
 
 
 def confidence_loosened(

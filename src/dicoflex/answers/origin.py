@@ -55,6 +55,18 @@ class Origin:
         apart = np.zeros(len(likeliest), dtype=bool) if self.unseen is None else self.unseen
         return [None if new else self.model.labels[i] for i, new in zip(likeliest, apart, strict=True)]
 
+    def needed(self) -> list[tuple[float, float]]:
+        """Per query the confidence that answers must have, and the share of retrained models that would accept them.
+
+        NaN where a model was fitted on labels alone, or its survival was not estimated.
+        """
+        model, context = self.model, self.context
+        if not model.has_confidence:
+            return [(np.nan, np.nan)] * len(context)
+        pairs = list(zip(context.target.tolist(), context.confidence.tolist(), strict=True))
+        kept = model.survival
+        return [(sure, np.nan if kept is None else float(kept.share_at(label, sure))) for label, sure in pairs]
+
     def density(self, position: int) -> Callable[[pd.DataFrame], Floats]:
         """The log density of rows as counterfactuals of the query at `position`."""
         return partial(self._log_density, position)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["Answered", "PlainAnswer", "explain_plain"]
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from dicoflex.answers.binding import uncounted
 from dicoflex.answers.explain import Found, check_affordable, find, origin_of, told_of
 from dicoflex.answers.query import Query
 from dicoflex.answers.recorded import Claims, keys_of
+from dicoflex.answers.status import CONTRADICTORY, HAS_TARGET, has_target
 from dicoflex.answers.verification import holding
 from dicoflex.errors import QueryError
 from dicoflex.model import Model
@@ -23,6 +25,7 @@ from dicoflex.request import Request
 from dicoflex.table.plain_rows import Row
 from dicoflex.table.unseen import Known
 from dicoflex.values import differ
+from dicoflex.views.cards import ALREADY
 
 Bools = NDArray[np.bool_]
 PlainAnswer = dict[str, Any]
@@ -58,10 +61,21 @@ def _hopeless(model: Model, query: Query) -> list[PlainAnswer]:
     """The answers where the constraints leave no row a chance: each with its reason."""
     assert query.limits is not None
     n, targets = query.request.n, [model.labels[i] for i in query.context.target]
-    return [
-        {"status": "none", "target": target, "counterfactuals": [], "wanted": n, "got": 0, "reason": str(why)}
-        for target, why in zip(targets, query.limits.reasons, strict=True)
+    whys = [
+        (ALREADY, HAS_TARGET) if already else (CONTRADICTORY, str(why))
+        for already, why in zip(has_target(model, query, None), query.limits.reasons, strict=True)
     ]
+    return [
+        {"status": word, "target": target, **needed, "counterfactuals": [], "wanted": n, "got": 0, "reason": why}
+        for target, (word, why), needed in zip(targets, whys, _needed(model, query), strict=True)
+    ]
+
+
+def _needed(model: Model, query: Query) -> list[dict[str, float]]:
+    """Per row the confidence that its answers must have, and how many retrained models would accept them."""
+    found = origin_of(model, query, checked=False).needed()
+    names = ("needed", "survival")
+    return [{name: one for name, one in zip(names, row, strict=True) if math.isfinite(one)} for row in found]
 
 
 class _Answers:
@@ -81,7 +95,10 @@ class _Answers:
         """An answer per row; verified: whether each counterfactual was found to hold."""
         labels = self.model.labels
         rows: list[PlainAnswer] = [
-            {"status": "complete", "target": labels[i], "counterfactuals": []} for i in self.query.context.target
+            {"status": word, "target": labels[i], **needed, "counterfactuals": []}
+            for word, i, needed in zip(
+                self.found.status, self.query.context.target, _needed(self.model, self.query), strict=True
+            )
         ]
         names = self.model.plain_rows.names
         whole = range(len(names))
@@ -97,7 +114,9 @@ class _Answers:
                 one["verified"] = verified[i]
             rows[place]["counterfactuals"].append(one)
         for place, (wanted, got, why) in self.found.short.items():
-            rows[place] |= {"status": "short" if got else "none", "wanted": wanted, "got": got, "reason": why}
+            rows[place] |= {"wanted": wanted, "got": got, "reason": why}
+        for place, search in self.found.searches.items():
+            rows[place]["search"] = dataclasses.asdict(search)
         return rows
 
     def verified(self) -> list[bool]:

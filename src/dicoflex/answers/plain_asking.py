@@ -11,9 +11,10 @@ import numpy as np
 
 from dicoflex.answers.aiming import score_of
 from dicoflex.answers.binding import bind
-from dicoflex.answers.goals import Part, Parts, is_plain, parts_of
+from dicoflex.answers.goals import Part, Parts, Refused, is_plain, parts_of
 from dicoflex.answers.joined import best_of
 from dicoflex.answers.plain_answers import Answered, PlainAnswer, explain_plain
+from dicoflex.answers.status import CONTRADICTORY, HAS_TARGET, NOT_FOUND, status_of_parts
 from dicoflex.answers.unseen import parts_of_known
 from dicoflex.errors import UnseenError
 from dicoflex.model import Model
@@ -21,7 +22,7 @@ from dicoflex.request import ERROR, Request
 from dicoflex.table.plain_rows import Row
 from dicoflex.table.unseen import known_cells
 from dicoflex.targets import as_sent
-from dicoflex.views.cards import SCORE
+from dicoflex.views.cards import ALREADY, SCORE
 
 Stand = tuple[Any, PlainAnswer]
 """The label that was asked for in one part, and what came of it."""
@@ -53,7 +54,7 @@ def _together(model: Model, rows: Sequence[Row], request: Request, parts: Parts,
         own = [rows[i] for i in part.places]
         found = explain_plain(part.model, own, part.request, verify=verify, known=part.known)
         _place(model, part, found, stands, wanted)
-    refused = {i: _none(one.goal, request.n, one.why) for i, one in parts.refused.items()}
+    refused = {i: _none(one, request.n) for i, one in parts.refused.items()}
     joined = [refused.get(i) or _joined(model, request, mine, wanted[i]) for i, mine in enumerate(stands)]
     return Answered(joined, bound)
 
@@ -77,18 +78,23 @@ def _joined(model: Model, request: Request, stands: list[Stand], wanted: Any) ->
     """One row's answer from those of its parts."""
     if len(stands) == 1:
         return stands[0][1]
+    words = [answer["status"] for _, answer in stands]
+    already = ALREADY in words
     pool = [{"target": target, **one} for target, answer in stands for one in answer["counterfactuals"]]
-    best = [pool[i] for i in _best(model, request, pool)]
-    made: PlainAnswer = {"status": "complete", "target": wanted.model_dump(mode="json"), "counterfactuals": best}
+    best = [] if already else [pool[i] for i in _best(model, request, pool)]
+    status = status_of_parts(words, len(best), request.n)
+    made: PlainAnswer = {"status": status, "target": wanted.model_dump(mode="json"), "counterfactuals": best}
     if len(best) < request.n:
-        why = "; ".join(f"{target}: {answer['reason']}" for target, answer in stands if "reason" in answer)
-        made |= {"status": "short" if best else "none", "wanted": request.n, "got": len(best), "reason": why}
+        whys = [f"{target}: {answer['reason']}" for target, answer in stands if "reason" in answer]
+        made |= {"wanted": request.n, "got": len(best), "reason": HAS_TARGET if already else "; ".join(whys)}
     return made
 
 
-def _none(target: Any, n: int, why: str) -> PlainAnswer:
-    sent = as_sent(target)
-    return {"status": "none", "target": sent, "counterfactuals": [], "wanted": n, "got": 0, "reason": why}
+def _none(refused: Refused, n: int) -> PlainAnswer:
+    """The answer to a row that nothing is asked for."""
+    word = CONTRADICTORY if refused.is_impossible else NOT_FOUND
+    target = as_sent(refused.goal)
+    return {"status": word, "target": target, "counterfactuals": [], "wanted": n, "got": 0, "reason": refused.why}
 
 
 def _best(model: Model, request: Request, pool: list[PlainAnswer]) -> list[int]:

@@ -7,12 +7,11 @@ __all__ = ["probability"]
 import pandas as pd
 
 from dicoflex.model import Model
-from dicoflex.stand_in import BLOCK
 
 
 def probability(model: Model, rows: pd.DataFrame) -> pd.DataFrame:
     """The probability of each class, one column each, for rows with the training columns, under their own index."""
     model.encoding.check_columns(rows)
     _, values = model.encoding.conform(rows)
-    found = model.stand_in.probabilities(values, each=BLOCK)
+    found = model.stand_in.probabilities(values)
     return pd.DataFrame(found, index=rows.index, columns=pd.Index(model.labels, tupleize_cols=False))

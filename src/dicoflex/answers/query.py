@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dicoflex.answers.binding import Binding, bind, dependent_features, limited
 from dicoflex.answers.check import Check, check_labels
-from dicoflex.errors import BlackBoxError, ConstraintError, QueryError, named
+from dicoflex.errors import BlackBoxError, ConfidenceError, ConstraintError, QueryError, named
 from dicoflex.generators.base import Context
 from dicoflex.limits.limits import Limits
 from dicoflex.limits.plan import Plan
@@ -41,7 +41,8 @@ class Query:
     request: as it binds: with the schema's own constraints, and with the exponent that is taken. frozen: which
     features are frozen by wish. limits: what the constraints mean for these rows, or None where nothing but frozen
     features is asked for. given: the rows in the training dtypes, where they came as a frame. known: the same rows,
-    where some of their values were never seen in training, and others stand in their place.
+    where some of their values were never seen in training, and others stand in their place. skipped: rows that are not
+    to be answered.
     """
 
     context: Context
@@ -51,6 +52,7 @@ class Query:
     limits: Limits | None
     given: pd.DataFrame | None = None
     known: Known | None = None
+    skipped: NDArray[np.bool_] | None = None
 
     @classmethod
     def make(
@@ -91,8 +93,15 @@ class Query:
         return cls._of(model, values, _targets(model, aimed, values), bound.asked(aimed), plan, known=known)
 
     @classmethod
-    def of_values(cls, model: Model, values: Values, targets: Ints, asked: Request) -> Query:
-        """The query that encoded rows are, each with the class to go to; `asked` is a request as it binds."""
+    def of_values(
+        cls, model: Model, values: Values, targets: Ints, asked: Request, bound: Binding | None = None
+    ) -> Query:  # fmt: skip
+        """The query that encoded rows are, each with the class to go to; `asked` is a request as it binds.
+
+        bound: what it was bound by, where that is at hand; else its constraints are worked out.
+        """
+        if bound is not None:
+            return cls._of(model, values, targets, asked, bound.plan)
         dependent = dependent_features(model, asked)
         plan = Plan.of(asked.constraints, model.encoding, dependent) if limited(asked.constraints) else None
         return cls._of(model, values, targets, asked, plan)
@@ -128,10 +137,21 @@ class Query:
 
     @cached_property
     def feasible(self) -> NDArray[np.bool_]:
-        """Which rows the constraints leave a chance."""
-        if self.limits is None:
-            return np.ones(len(self), dtype=bool)
-        return np.array([reason is None for reason in self.limits.reasons])
+        """Which rows are to be answered, and the constraints leave a chance."""
+        left = np.ones(len(self), dtype=bool)
+        if self.limits is not None:
+            left = np.array([reason is None for reason in self.limits.reasons], dtype=bool)
+        return left if self.skipped is None else left & ~self.skipped
+
+    def skipping(self, rows: NDArray[np.bool_]) -> Query:
+        """The same query, which leaves out all of these rows but one where no other can be answered.
+
+        What is known of no answer at all would have no columns.
+        """
+        left = self.feasible & ~rows
+        if not left.any() and self.feasible.any():
+            left[self.feasible.argmax()] = True
+        return replace(self, skipped=rows & ~left)
 
     @property
     def told(self) -> Context:
@@ -156,9 +176,11 @@ class Query:
 
     def refuse_unanswerable(self) -> None:
         """Raise a `ConstraintError` for the first row that the constraints leave no chance."""
-        unable = np.flatnonzero(~self.feasible)
-        if len(unable) and self.limits is not None:
-            raise ConstraintError(f"row {self.label(int(unable[0]))}: {self.limits.reasons[unable[0]]}")
+        if self.limits is None:
+            return
+        unable = [i for i, reason in enumerate(self.limits.reasons) if reason is not None]
+        if unable:
+            raise ConstraintError(f"row {self.label(unable[0])}: {self.limits.reasons[unable[0]]}")
 
     def cost(self, values: Values, own: Values) -> Floats | None:
         """What the changes of some rows cost, None where nothing was priced."""
@@ -241,7 +263,9 @@ def _said(model: Model, frame: pd.DataFrame, check: Check) -> Ints:
     """The class that `check` gives to each row, of a model of two."""
     _check_two(model)
     known = {label: i for i, label in enumerate(model.labels)}
-    return np.array([known[label] for label in check_labels(check, frame.copy(), model.labels)], dtype=np.int64)
+    return np.array(
+        [known[label] for label in check_labels(check, frame.copy(), model.labels, model.threshold)], dtype=np.int64
+    )
 
 
 def _check_two(model: Model) -> None:
@@ -249,28 +273,31 @@ def _check_two(model: Model) -> None:
         raise QueryError(f"target is needed with {len(model.labels)} classes; choose from {model.labels}")
 
 
-def _confidence(model: Model, confidence: float | None, targets: Ints) -> Floats:
-    """How sure the black box should be of each row's answers."""
+def _confidence(model: Model, confidence: float | str | None, targets: Ints) -> Floats:
+    """How sure the model should be of each row's answers."""
     if confidence is None:
         default: Floats = model.confidence.default[targets]
         return default
     if not model.has_confidence:
-        raise QueryError(
+        raise ConfidenceError(
             "confidence needs a model that was fitted with the default generator and predict_proba=; "
             "fit(X, y, predict_proba=clf.predict_proba), or leave confidence out"
         )
+    if isinstance(confidence, str):
+        named_level: Floats = model.level(confidence)[targets]
+        return named_level
     if not 0 <= confidence <= 1:
-        raise QueryError(f"confidence must lie between 0 and 1, got {confidence!r}")
+        raise ConfidenceError(f"confidence must lie between 0 and 1, got {confidence!r}")
     for label in np.unique(targets):
         lowest = float(model.confidence.lowest[label])
         if confidence < lowest:
-            raise QueryError(
+            raise ConfidenceError(
                 f"confidence {confidence:g} makes no counterfactual: below {lowest:g} another class may be likelier "
                 f"than {model.labels[label]!r}; give at least that, or leave confidence out"
             )
         highest = float(model.confidence.highest[label])
         if confidence > highest + 1e-9:
-            raise QueryError(
+            raise ConfidenceError(
                 f"confidence {confidence:g} is more than the training rows of {model.labels[label]!r} "
                 f"support; the highest is {np.floor(highest * 1e4) / 1e4:g}"
             )

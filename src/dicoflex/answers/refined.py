@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["CHECK_ROUNDS", "Answers", "answers_to", "chosen_of", "refined", "with_searched"]
+__all__ = ["Answers", "answers_to", "chosen_of", "refined", "with_searched"]
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,26 +10,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dicoflex.answers.candidates import (
-    Candidates,
-    as_drawn,
-    brought_near,
-    candidates,
-    coherence_of,
-    judged,
-    merits_of,
-)
+from dicoflex.answers.candidates import Candidates, brought_near, candidates, coherence_of, judged, merits_of
 from dicoflex.answers.check import Check
+from dicoflex.answers.confirming import brought_nearer, confirm, surer_in
 from dicoflex.answers.draws import Draws, Terms, Verdict
-from dicoflex.answers.frames import confirmed
 from dicoflex.answers.query import Query
-from dicoflex.answers.search import MOST_IN_A_CALL, Search, are_few, looked_for, to_look_for
+from dicoflex.answers.search import MOST_IN_A_CALL, Search, looked_for, to_look_for
 from dicoflex.answers.selection import ranges_of
 from dicoflex.answers.ways import by_query, choose_each
 from dicoflex.model import Model
 
 Ints = NDArray[np.int64]
-CHECK_ROUNDS = 5
+NEARED = 12
+"""How many candidates of a query are at least brought nearer against the model at hand."""
 
 
 @dataclass(frozen=True)
@@ -47,13 +40,31 @@ class Answers:
 
 def refined(model: Model, query: Query, terms: Terms, check: Check | None) -> Answers:
     """Answers in which nothing is needless or implausible, near, and different to a person."""
-    found = candidates(model, query, query.answerable(), terms)
-    refused = np.zeros(len(query), dtype=np.int64)
-    if check is not None:
-        found, refused = _confirm(model, query, found, terms, check)
-    found, searches = with_searched(model, query, found, terms, check)
+    if check is None:
+        refused = np.zeros(len(query), dtype=np.int64)
+        found, searches = with_searched(model, query, candidates(model, query, query.answerable(), terms), terms)
+    else:
+        found, refused, searches = _at_hand(model, query, terms, check)
     chosen, ways = chosen_of(model, query, found)
     return Answers(_as_draws(model, query, chosen), refused, _known(model, query, chosen, ways), searches)
+
+
+def _at_hand(
+    model: Model, query: Query, terms: Terms, check: Check
+) -> tuple[Candidates, Ints, dict[int, Search]]:  # fmt: skip
+    """Candidates that the model at hand confirms, brought nearer against it; how many it refused; what was searched."""
+
+    def find(which: Ints, round_number: int) -> Candidates:
+        return candidates(model, query, which, terms, round_number, surer=surer_in(round_number))
+
+    sure, refused, graded = confirm(model, query, check, find)
+    found, searches = with_searched(model, query, sure, terms, check)
+    n = query.request.n
+    foremost = chosen_of(model, query, found, max(NEARED, n + n // 2))[0]
+    near = brought_nearer(model, query, foremost, check, terms, graded=graded)
+    # Several may have come to one row: then others are made do with as they are.
+    short = np.bincount(near.query, minlength=len(query)) < n
+    return Candidates.join([near, found.take(short[found.query])]).without_repeats(), refused, searches
 
 
 def with_searched(
@@ -72,9 +83,9 @@ def with_searched(
         return found, {}
     rows, owners, searches = looked_for(model, query, without, terms, check, most=most)
     accepted = judged(model, query, rows, owners)
-    near = brought_near(model, query, accepted)
     if check is not None:
-        near = near.take(confirmed(model, query, near.values, near.query, check))
+        return Candidates.join([found, accepted]).without_repeats(), searches
+    near = brought_near(model, query, accepted)
     accepted = accepted.take(~np.isin(accepted.query, np.concatenate([found.query, near.query])))
     return Candidates.join([found, near, accepted]).without_repeats(), searches
 
@@ -84,35 +95,13 @@ def answers_to(model: Model, query: Query, terms: Terms) -> Candidates:
     return chosen_of(model, query, candidates(model, query, query.answerable(), terms))[0]
 
 
-def _confirm(model: Model, query: Query, found: Candidates, terms: Terms, check: Check) -> tuple[Candidates, Ints]:
-    """Candidates that `check` confirms, and how many others it refused; short queries get rounds with fresh keys.
+def chosen_of(model: Model, query: Query, found: Candidates, n: int | None = None) -> tuple[Candidates, Ints]:
+    """The candidates to answer with, query by query, best first, and the number of each one's way.
 
-    Where it refuses a refined row, the row as it was drawn is tried. Where few rows are allowed there are no rounds:
-    all of them are looked at afterwards.
+    n: how many per query, where it is not as many as asked for.
     """
-    kept: list[Candidates] = []
-    refused: list[Candidates] = []
-    few = np.zeros(0, dtype=np.int64)
-    for round_number in range(CHECK_ROUNDS):
-        good = confirmed(model, query, found.values, found.query, check)
-        drawn = as_drawn(model, query, found.take(~good))
-        kept += [found.take(good), drawn.take(confirmed(model, query, drawn.values, drawn.query, check))]
-        refused.append(found.take(~good))
-        have = np.bincount(np.concatenate([part.query for part in kept]), minlength=len(query))
-        short = np.flatnonzero((have < query.request.n) & query.feasible)
-        few = short[are_few(model, query, short)] if round_number == 0 else few
-        short = np.setdiff1d(short, few)
-        if len(short) == 0 or round_number == CHECK_ROUNDS - 1:
-            break
-        found = candidates(model, query, short, terms, round_number + 1)
-    tried = np.bincount(Candidates.join(refused).without_repeats().query, minlength=len(query))
-    return Candidates.join(kept).without_repeats(), tried
-
-
-def chosen_of(model: Model, query: Query, found: Candidates) -> tuple[Candidates, Ints]:
-    """The candidates to answer with, query by query, best first, and the number of each one's way."""
     order, edges = by_query(found.query, len(query))
-    found, wanted = found.take(order), (query.request.n, query.request.variety)
+    found, wanted = found.take(order), (n or query.request.n, query.request.variety)
     merits = merits_of(model, query, found)
     ranges = ranges_of(model.schema)
     best, ways = choose_each(found.values, query.context.query, edges, merits, ranges, wanted)

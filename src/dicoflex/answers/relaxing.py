@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["loosenings"]
 
 from dataclasses import replace
+from typing import Any
 
 import pandas as pd
 
@@ -34,7 +35,7 @@ def loosenings(
         check = labelling(check, model.labels[context.target[0]])
     owner = {one.entry: one for one in model.schema.constraints.one_by_one()}
 
-    def look(constraints: Constraints, sure: float | None = request.confidence) -> Pool | None:
+    def look(constraints: Constraints, sure: Any = request.confidence) -> Pool | None:
         asked = request.model_copy(
             update={"constraints": constraints, "frozen": constraints.frozen, "confidence": sure}
         )

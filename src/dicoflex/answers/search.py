@@ -22,7 +22,6 @@ from dicoflex.limits.limits import Limits
 from dicoflex.limits.plan import Plan
 from dicoflex.model import Model
 from dicoflex.runtime.randomness import row_keys
-from dicoflex.stand_in import BLOCK
 from dicoflex.table.encoding import Values
 from dicoflex.values import differ
 
@@ -224,7 +223,7 @@ class _Judge:
         """Which rows the judge gives the target, as sure as was asked for."""
         if self.check is not None:
             return confirmed(self.model, self.query, rows, np.full(len(rows), self.i), self.check)
-        said = self.model.stand_in.probabilities(rows, each=BLOCK)
+        said = self.model.stand_in.probabilities(rows)
         mine = said[:, self.query.context.target[self.i]]
         return np.asarray((mine >= self.terms.least_probability[self.i]) & (mine >= said.max(axis=1)))
 

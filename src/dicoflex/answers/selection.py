@@ -7,7 +7,7 @@ __all__ = ["gower", "ranges_of", "select"]
 import numpy as np
 from numpy.typing import NDArray
 
-from dicoflex.runtime.compiled import compiled
+from dicoflex import _core
 from dicoflex.table.encoding import Values
 from dicoflex.table.schema import Schema
 
@@ -37,10 +37,11 @@ def select(
         return np.zeros(0, dtype=np.int64)
     distance = gower(candidates, query[None, :], ranges)[:, 0] if effort is None else effort
     merit = 1.0 - 0.5 * _rank(distance) - 0.5 * _rank(-log_density)
-    rows = np.ascontiguousarray(candidates)
-    scale = float(_widest(rows[:MOST_COMPARED], ranges)) or 1.0
-    chosen: NDArray[np.int64] = _greedy(rows, merit, ranges, scale, min(n, len(rows)), variety)
-    return chosen
+    chosen = np.empty(min(n, len(candidates)), dtype=np.int64)
+    found = _core.select(
+        values=candidates, merit=merit, ranges=ranges, variety=variety, most_compared=MOST_COMPARED, chosen=chosen
+    )
+    return chosen[:found]
 
 
 def gower(a: Values, b: Values, ranges: Floats) -> Floats:
@@ -52,7 +53,7 @@ def gower(a: Values, b: Values, ranges: Floats) -> Floats:
     array([[0.5  , 0.125]])
     """
     out = np.empty((len(a), len(b)))
-    _gower(np.ascontiguousarray(a), np.ascontiguousarray(b), ranges, out)
+    _core.gower(a=a, b=b, ranges=ranges, out=out)
     return out
 
 
@@ -64,52 +65,3 @@ def ranges_of(schema: Schema) -> Floats:
 def _rank(values: Floats) -> Floats:
     """Ranks from 0 (least) to 1 (greatest)."""
     return np.argsort(np.argsort(values, kind="stable"), kind="stable") / max(len(values) - 1, 1)
-
-
-@compiled()
-def _gower(a, b, ranges, out):  # type: ignore[no-untyped-def]
-    for i in range(len(a)):
-        for j in range(len(b)):
-            out[i, j] = _apart(a, i, b, j, ranges)
-
-
-@compiled()
-def _widest(rows, ranges):  # type: ignore[no-untyped-def]
-    widest = 0.0
-    for i in range(len(rows)):
-        for j in range(i):
-            widest = max(widest, _apart(rows, i, rows, j, ranges))
-    return widest
-
-
-@compiled(inline="always")
-def _apart(a, i, b, j, ranges):  # type: ignore[no-untyped-def]
-    total = 0.0
-    for k in range(a.shape[1]):
-        x, y = a[i, k], b[j, k]
-        if x == y or (np.isnan(x) and np.isnan(y)):
-            continue
-        if ranges[k] > 0.0 and not np.isnan(x) and not np.isnan(y):
-            total += min(abs(x - y) / ranges[k], 1.0)
-        else:
-            total += 1.0
-    return total / a.shape[1]
-
-
-@compiled()
-def _greedy(rows, merit, ranges, scale, n, variety):  # type: ignore[no-untyped-def]
-    chosen = np.empty(n, dtype=np.int64)
-    nearest = np.ones(len(merit))
-    for step in range(n):
-        best, best_score = -1, -np.inf
-        for i in range(len(merit)):
-            if nearest[i] > 0.0:
-                score = (1.0 - variety) * merit[i] + variety * (nearest[i] if step > 0 else 0.0)
-                if score > best_score:
-                    best, best_score = i, score
-        if best < 0:
-            return chosen[:step]
-        chosen[step] = best
-        for i in range(len(merit)):
-            nearest[i] = min(nearest[i], _apart(rows, best, rows, i, ranges) / scale)
-    return chosen

@@ -7,11 +7,12 @@ __all__ = ["SHORTFALL", "reasons_of", "shortfall", "why_none"]
 import numpy as np
 from numpy.typing import NDArray
 
+from dicoflex.answers.confirming import CHECK_ROUNDS
 from dicoflex.answers.draws import Terms
 from dicoflex.answers.fates import Fate, fates
 from dicoflex.answers.pressure import broken_shares
 from dicoflex.answers.query import Query
-from dicoflex.answers.refined import CHECK_ROUNDS, Answers
+from dicoflex.answers.refined import Answers
 from dicoflex.constraints.kinds import KINDS
 from dicoflex.model import Model
 
@@ -26,7 +27,7 @@ def shortfall(
 ) -> dict[int, tuple[int, int, str]]:  # fmt: skip
     """Who got fewer than asked for: by position what was wanted, what was got, and why."""
     n = query.request.n
-    short = np.flatnonzero(got < n)
+    short = np.flatnonzero(got < n if query.skipped is None else (got < n) & ~query.skipped)
     if len(short) == 0:
         return {}
     reasons = reasons_of(model, query, terms, short, got, answers.refused)

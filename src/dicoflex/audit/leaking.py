@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dicoflex.attacks import ATTACKS, DENSITIES, Attack, Guesses, Told, attacks_on, classes_of, guesses_of
 from dicoflex.audit.copies import Copies, Crowd, are_among, copies, crowd
-from dicoflex.audit.membership import ATTACKS, Attack, Told, attacks_on
-from dicoflex.audit.people import People, classes_of, encoded
+from dicoflex.audit.people import People, encoded
 from dicoflex.audit.planting import odd_rows
 from dicoflex.audit.told import told_of_few
 from dicoflex.errors import SettingError, named
@@ -45,7 +45,8 @@ class LeakReport:
 
     members, others, left_out: how many rows it went by. told: levels, single values and extremes in the file that fewer
     than five training rows have. answers, held_out: the crowd that they share quasi-identifiers with, None without any.
-    planted: by name, what became of rows that were planted.
+    attributes: by density, how often an unknown value of a row was found from all its others. planted: by name, what
+    became of rows that were planted.
     """
 
     members: int
@@ -58,11 +59,14 @@ class LeakReport:
     answers: Crowd | None
     held_out: Crowd | None
     attacks: dict[str, Attack]
+    attributes: dict[str, Guesses]
     planted: dict[str, Planted]
 
     def to_dict(self) -> dict[str, Any]:
         """The findings as plain data, with what they are no proof of."""
-        return {**asdict(self), "quasi_identifiers": list(self.quasi_identifiers), "note": NO_PROOF}
+        attributes = {name: guesses.to_dict() for name, guesses in self.attributes.items()}
+        plain = asdict(self) | {"quasi_identifiers": list(self.quasi_identifiers), "attributes": attributes}
+        return {**plain, "note": NO_PROOF}
 
     @property
     def worst(self) -> float:
@@ -72,11 +76,13 @@ class LeakReport:
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is tried: held-out rows that are asked about, answers to each, and the attacks to run."""
+    """How much is tried: held-out rows that are asked about, answers to each, the attacks to run, and the members (and
+    as many others) whose values are guessed one by one; 0 guesses none."""
 
     queries: int = 500
     answers: int = 5
     attacks: tuple[str, ...] = tuple(ATTACKS)
+    guessed: int = 300
 
 
 def leak(
@@ -119,8 +125,16 @@ def leak(
         answers=crowd(answers, people.members, columns) if columns else None,
         held_out=crowd(people.others, people.members, columns) if columns else None,
         attacks=attacks_on(told, people.members, people.others, effort.attacks),
+        attributes=_attributes(told, people, effort),
         planted={name: _planted(told, rows, held_out, effort.attacks) for name, rows in (planted or {}).items()},
     )
+
+
+def _attributes(told: Told, people: People, effort: Effort) -> dict[str, Guesses]:
+    if effort.guessed == 0:
+        return {}
+    wanted = [name for name in DENSITIES if name in effort.attacks]
+    return guesses_of(told, people.members, people.others, wanted=wanted, rows=effort.guessed)
 
 
 def _columns(explainer: Explainer, quasi: Sequence[Any]) -> list[int]:

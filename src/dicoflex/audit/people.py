@@ -1,22 +1,19 @@
-"""The rows of an audit, as the model sees them: members and others, encoded, with their classes."""
+"""The rows of an audit, as the model sees them: members and others, encoded."""
 
 from __future__ import annotations
 
-__all__ = ["People", "classes_of", "encoded"]
+__all__ = ["People", "encoded"]
 
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from dicoflex.errors import DataError
 from dicoflex.model import Model
-from dicoflex.stand_in import BLOCK
 from dicoflex.table.encoding import Values
 from dicoflex.table.rare_rows import unnamed
 
-Ints = NDArray[np.int64]
 LEAST_ROWS = 100
 MOST_STRANGERS = 500
 
@@ -55,9 +52,3 @@ def encoded(model: Model, frame: pd.DataFrame) -> Values:
         raise DataError(f"the rows lack the column {lacking[0]!r} of the model; give tables with its columns")
     known = ~np.any([unnamed(frame[feature.name], feature) for feature in model.schema.features], axis=0)
     return model.encoding.encode(frame.loc[known, model.schema.names])
-
-
-def classes_of(model: Model, values: Values) -> Ints:
-    """The class of each row as the stand-in says it."""
-    found: Ints = model.stand_in.probabilities(values, each=BLOCK).argmax(axis=1).astype(np.int64)
-    return found

@@ -13,7 +13,7 @@ import numpy as np
 
 from dicoflex.coherence import Coherence
 from dicoflex.generators.mixed import Mixed
-from dicoflex.model import CONFIDENCE_ARRAYS, Model
+from dicoflex.model import CONFIDENCE_ARRAYS, EXACT, Model
 from dicoflex.model_file.taking import Arrays
 from dicoflex.stand_in import Forest
 from dicoflex.table.feature import Feature
@@ -21,6 +21,7 @@ from dicoflex.table.marginals import LEAST_COUNT, Marginals
 
 STATED = "as stated by the caller"
 NOTHING = "none: with min_count 1 it may be one row's"
+COPY = "none: the file contains the model itself (surrogate='exact'), and all that it learned from its own rows"
 WEIGHTS = "none: what weights have learned can't be read off, only tested (dicoflex audit leak)"
 COUNTS = ("rows", "rows_used", "rows_left_out", "pairs", "black_box_rows", "stand_in_agreement", "held_out_loss")
 
@@ -155,14 +156,19 @@ def _cells(model: Model, generator: Mixed, j: int, name: str) -> Iterator[Reveal
 
 def _stand_in(model: Model, arrays: Arrays) -> Iterator[Revealed]:
     own = tuple(name for name in arrays if name.startswith("stand_in."))
+    exact = model.report.get("surrogate") == EXACT
+    if exact:
+        yield Revealed(
+            "the model that is explained, as an exact copy", (model.stand_in.kind,), COPY, (*own, "stand_in")
+        )
     if isinstance(model.stand_in, Forest):
         forest = model.stand_in
         for j in model.encoding.number_feature:
             mine = (forest.feature == j) & np.isfinite(forest.threshold)
             values = tuple(np.unique(forest.threshold[mine]).tolist())
-            word = _learned(model, "round numbers")
+            word = COPY if exact else _learned(model, "round numbers")
             yield Revealed(f"splits of {model.schema.names[j]} in the stand-in", values, word, own)
-    yield Revealed("weights of the stand-in", (_size(arrays, own),), WEIGHTS, (*own, "stand_in"))
+    yield Revealed("weights of the stand-in", (_size(arrays, own),), COPY if exact else WEIGHTS, (*own, "stand_in"))
 
 
 def _facts(model: Model) -> Iterator[Revealed]:
@@ -180,6 +186,10 @@ def _facts(model: Model) -> Iterator[Revealed]:
     confidence = tuple(f"confidence.{name}" for name in CONFIDENCE_ARRAYS.values())
     sure = tuple(np.concatenate([model.confidence.default, model.confidence.highest]).tolist())
     yield Revealed("confidences that can be asked for", sure, _learned(model, "whole percent"), confidence)
+    if model.survival is not None:
+        told = tuple(model.survival.share.ravel().tolist())
+        places = tuple(f"survival.{name}" for name in model.survival.arrays())
+        yield Revealed("shares of retrained surrogates that accept answers", told, "of answers, not of rows", places)
     others = tuple(f"{name}: {value}" for name, value in model.report.items() if name not in (*COUNTS, "confidence"))
     yield Revealed("how the fit went", others, "nothing of rows, but for how long it took", ("report",))
 

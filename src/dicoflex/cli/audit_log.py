@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["app"]
 
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +12,7 @@ import typer
 
 from dicoflex.cli.messages import counted, note
 from dicoflex.runtime.extras import extra
+from dicoflex.runtime.whole_files import write_text
 
 BROKEN = 4
 MOST_SHOWN = 10
@@ -22,17 +24,31 @@ Log = Annotated[Path, typer.Argument(help="Folder of 'dicoflex serve --audit'.",
 def verify(
     log: Log,
     trust: Annotated[Path | None, typer.Option(help="Public key that every record is signed with.")] = None,
+    receipts: Annotated[
+        Path | None, typer.Option(help="Receipts that must be in the log, one per line: of answers, or from --heads.")
+    ] = None,
+    heads: Annotated[
+        Path | None, typer.Option(help="File for receipts of each file's last record, to keep elsewhere.")
+    ] = None,
 ) -> None:
-    """Check that no record of an audit log was altered, dropped or moved; else exit code 4."""
-    with extra("serve", to="read an audit log"):
-        from dicoflex.serving.audit import verify_folder
+    """Check that no record or file of an audit log was altered, dropped or moved; else exit code 4.
 
-    count, findings = verify_folder(log, trust=trust)
-    for found in findings[:MOST_SHOWN]:
+    A last line that breaks off, as it does when a server dies, is named and is no finding.
+    """
+    with extra("serve", to="read an audit log"):
+        from dicoflex.serving.audit import heads as heads_of
+        from dicoflex.serving.audit import read_receipts, verify_folder
+
+    wanted = [] if receipts is None else read_receipts(receipts)
+    count, all_findings = verify_folder(log, trust=trust, receipts=wanted)
+    findings = [found for found in all_findings if not found.torn]
+    for found in [one for one in all_findings if one.torn] + findings[:MOST_SHOWN]:
         print(f"{found.file}: record {found.seq} {found.why}")
     print(f"{counted(count, 'record')}, {counted(len(findings), 'finding')}")
     if findings:
         raise typer.Exit(BROKEN)
+    if heads is not None:
+        write_text(heads, "".join(json.dumps(one) + "\n" for one in heads_of(log)))
 
 
 @app.command()

@@ -24,6 +24,7 @@ from dicoflex.table.files import check_folder
 if TYPE_CHECKING:
     import pandas as pd
 
+    from dicoflex.attacks import Guesses
     from dicoflex.audit import LeakReport, Revealed
 
 app = typer.Typer(help="Test a model: what it gives away.", no_args_is_help=True, rich_markup_mode=None)
@@ -55,7 +56,7 @@ def leak(
     seed: Seed = 0,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="JSON file to write.", show_default=False)] = None,
 ) -> None:
-    """Attack a model with the rows that it learned from and rows that it did not: copies, membership, planted rows."""
+    """Attack a model with the rows that it learned from and others: copies, membership, single values, planted rows."""
     if out is not None:
         check_folder(out)
     from dicoflex.audit import Effort
@@ -110,10 +111,23 @@ def _lines(found: LeakReport) -> Iterator[tuple[str, str, str]]:
         beside = f"{found.held_out.few:.1%} of held-out rows"
         yield f"answers that 1 to 4 training rows share {names} with", f"{found.answers.few:.1%}", beside
     yield from _attack_lines(found.attacks, "membership by")
+    for name, guesses in found.attributes.items():
+        yield from _guess_lines(name, guesses)
     for name, planted in found.planted.items():
         beside = f"{planted.never_planted:.1%} of odd rows never planted"
         yield f"{planted.rows} rows of {name} that come back", f"{planted.come_back:.1%}", beside
         yield from _attack_lines(planted.attacks, f"rows of {name} by")
+
+
+def _guess_lines(name: str, guesses: Guesses) -> Iterator[tuple[str, str, str]]:
+    mean = guesses.mean
+    how = "exactly" if mean.exact else "to within 1% of its range"
+    yield f"a value found by {name}, {how}", f"{mean.members:.1%} of members", f"{mean.others:.1%} of others"
+    yield (
+        "  in the attacker's surest quarter",
+        f"{mean.surest_members:.1%} of members",
+        f"{mean.surest_others:.1%} of others",
+    )
 
 
 def _attack_lines(attacks: Any, title: str) -> Iterator[tuple[str, str, str]]:

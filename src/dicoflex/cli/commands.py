@@ -14,6 +14,7 @@ import typer
 from rich.console import Console
 
 from dicoflex.cli.auditing import say_reveals
+from dicoflex.cli.callables import CALLABLE, named_callable, named_object
 from dicoflex.cli.constraint_flags import Flags, constraints, matches
 from dicoflex.cli.messages import (
     counted,
@@ -28,8 +29,16 @@ from dicoflex.cli.messages import (
 )
 from dicoflex.cli.options import Drop, ModelFile, Rows, Seed, spread
 from dicoflex.cli.row_keys import made_key, read_key_file
-from dicoflex.cli.tables import TableFlags, dependencies_in, query_rows, sampled_rows, training_rows, written_rows
-from dicoflex.errors import QueryError, named
+from dicoflex.cli.tables import (
+    TableFlags,
+    check_probabilities,
+    dependencies_in,
+    query_rows,
+    sampled_rows,
+    training_rows,
+    written_rows,
+)
+from dicoflex.errors import QueryError, SettingError, named
 from dicoflex.runtime.printable import printable_json
 from dicoflex.runtime.whole_files import write_text
 from dicoflex.table.files import check_folder, ending_of, write_parquet
@@ -101,7 +110,7 @@ def schema(
         check_folder(out)
     frame, described = training_rows(data, table, label=label)
     say_schema(described, Console())
-    say_suggested(described, Console())
+    say_suggested(described, frame, Console())
     say_dependencies(*dependencies_in(frame[described.names], described), Console())
     if out is not None:
         write_text(out, described.to_json() + "\n")
@@ -113,7 +122,26 @@ def schema(
 def fit(
     data: Rows,
     *,
-    label: Annotated[str, typer.Option(help="Column with the answers that the classifier gave.", show_default=False)],
+    label: Annotated[
+        str | None, typer.Option(help="Column with the answers that the classifier gave.", show_default=False)
+    ] = None,
+    proba: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="In place of --label: column with the probability of one outcome; ask with --target '>=0.5'.",
+            show_default=False,
+        ),
+    ] = None,
+    black_box: Annotated[
+        str | None,
+        typer.Option(
+            "--model",
+            metavar=CALLABLE,
+            help="The classifier, from a Python module: a fitted model, or a function for probabilities.",
+            show_default=False,
+        ),
+    ] = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="Model file to write.", show_default=False)],
     schema_file: Annotated[
         Path | None, typer.Option("--schema", help="Schema as JSON, from 'dicoflex schema'.", show_default=False)
@@ -147,8 +175,13 @@ def fit(
 ) -> None:
     """Learn from rows and the labels that a classifier gave them."""
     check_folder(out)
-    sampled = sampled_rows(data, label=label, drop=table.drop, seed=seed or 0)
-    frame, described = training_rows(data, table, label=label, schema_file=schema_file, rows=sampled)
+    column = _outcome(label, proba, black_box)
+    sampled = None if column is None else sampled_rows(data, label=column, drop=table.drop, seed=seed or 0)
+    frame, described = training_rows(data, table, label=column, schema_file=schema_file, rows=sampled)
+    outcome = None if column is None else frame[column]
+    if proba is not None:
+        check_probabilities(frame[proba], data)
+    asked = {} if black_box is None else _named_model(black_box, has_labels=outcome is not None)
     if sampled is not None and not quiet:
         note(f"{data} has more rows than fit in one go; learning from {len(frame):,} of them, by label")
     from dicoflex.estimator import DiCoFlex
@@ -166,12 +199,36 @@ def fit(
     explainer = DiCoFlex.paper(**options) if paper else DiCoFlex(generator, **options)
     started = time.perf_counter()
     remembered = False if remember_rows is None else made_key(remember_rows)
-    explainer.fit(frame[described.names], frame[label], remember_rows=remembered)
-    # Kept with the model, so that `explain` knows which column of a table with answers is no feature.
-    explainer.model_ = explainer.model_.with_facts(label=label)
+    explainer.fit(frame[described.names], outcome, remember_rows=remembered, **asked)
+    if column is not None:
+        # Kept with the model, so that `explain` knows which column of a table with answers is no feature.
+        explainer.model_ = explainer.model_.with_facts(label=column)
     explainer.save(out)
     if not quiet:
-        say_fitted(explainer, frame[label], data=data, out=out, seconds=time.perf_counter() - started)
+        say_fitted(explainer, outcome, n_rows=len(frame), out=out, seconds=time.perf_counter() - started)
+
+
+def _outcome(label: str | None, proba: str | None, model: str | None) -> str | None:
+    """The column with what was answered; None where a model says it."""
+    if proba is not None and (label is not None or model is not None):
+        raise SettingError("--proba goes in place of --label and --model; leave other columns out with --drop")
+    if label is None and proba is None and model is None:
+        raise SettingError(
+            "what the classifier answered is missing; give --label COLUMN, --proba COLUMN or --model MODULE:NAME"
+        )
+    return label if proba is None else proba
+
+
+def _named_model(text: str, *, has_labels: bool) -> dict[str, Any]:
+    """The arguments of `fit` for a model from a module: a fitted one, or a function for probabilities."""
+    found = named_object(text, "--model")
+    if callable(getattr(found, "predict", None)):
+        return {"model": found}
+    if not has_labels:
+        raise SettingError(
+            f"--model {text!r} does not say what its columns are called; give --label COLUMN as well, or a fitted model"
+        )
+    return {"predict_proba": named_callable(text, "--model")}
 
 
 @app.command()
@@ -199,7 +256,12 @@ def explain(
     ] = None,
     flags: Any,
     confidence: Annotated[
-        float | None, typer.Option(help="How sure the classifier should be.", show_default="as trained")
+        str | None,
+        typer.Option(
+            metavar="SHARE|just|safe|sure",
+            help="How sure the classifier should be: the decision, or that most retrained ones agree; or a number.",
+            show_default="safe",
+        ),
     ] = None,
     novel: Annotated[
         bool,
@@ -221,6 +283,14 @@ def explain(
             metavar="answer|error", help="Rows with a level, or a gap, that training never had: leave it, or refuse."
         ),
     ] = "answer",
+    check: Annotated[
+        str | None,
+        typer.Option(
+            metavar=CALLABLE,
+            help="The classifier, from a Python module: a function of a frame, or a fitted model. It confirms answers.",
+            show_default=False,
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", help="File to write: .csv, .json, .html or .parquet.", show_default="the terminal"),
@@ -261,11 +331,12 @@ def explain(
         n=n,
         p=p,
         constraints=wanted,
-        confidence=confidence,
+        confidence=_confidence(confidence),
         novel=novel,
         exhaustive=search,
         on_unseen=on_unseen,
         random_state=seed,
+        check=None if check is None else named_callable(check, "--check"),
     )
     if out is None:
         Console().print(found)
@@ -320,6 +391,14 @@ def _target(words: list[str], model: Model) -> Any:
         return words[0] if words else None
     labels = [_class_named(word, model.labels) for word in words]
     return labels[0] if len(labels) == 1 else one_of(*labels)
+
+
+def _confidence(text: str | None) -> float | str | None:
+    """A level as it is, or a number."""
+    try:
+        return text if text is None else float(text)
+    except ValueError:
+        return text
 
 
 def _class_named(text: str, classes: Iterable[Any]) -> Any:

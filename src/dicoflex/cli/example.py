@@ -20,8 +20,11 @@ FIT = {"passes": 2, "rounds": 0}
 PEOPLE = 200
 
 
-def german(*, seconds: float = SECONDS, seed: int = 0) -> tuple[Model, pd.DataFrame, Texts]:
-    """A model of the German credit table, people that it was not learned from, and what things are called."""
+def german(*, seconds: float | None = SECONDS, seed: int = 0) -> tuple[Model, pd.DataFrame, Texts]:
+    """A model of the German credit table, people that it was not learned from, and what things are called.
+
+    Its surrogate is a copy of the classifier, so that a fit of seconds is right about who has which result.
+    """
     from dicoflex import datasets
     from dicoflex.explorer import Texts
 
@@ -39,6 +42,6 @@ def german(*, seconds: float = SECONDS, seed: int = 0) -> tuple[Model, pd.DataFr
     clf = make_pipeline(columns, LogisticRegression(max_iter=1000)).fit(data.X_train, data.y_train)
     schema = data.schema.with_constraints(data.preset)
     explainer = DiCoFlex(schema=schema, fit_config=FIT, max_seconds=seconds, random_state=seed, verbose=False)
-    explainer.fit(data.X_train, clf.predict(data.X_train), predict_proba=clf.predict_proba)
+    explainer.fit(data.X_train, model=clf, surrogate="exact")
     texts = Texts(name="German credit", word="applicant", wanted="0", results={"0": "granted", "1": "refused"})
     return explainer.model_, data.X_test.head(PEOPLE), texts

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 
 MOST_REASONS = 3
-ALREADY = "already"
 
 
 def note(message: str) -> None:
@@ -53,10 +52,14 @@ def counted(count: int, noun: str) -> str:
 
 def say_shortfall(found: Counterfactuals, n: int) -> None:
     """Who has the target already, and who got fewer than asked for."""
-    already = list(found.verdict).count(ALREADY)
-    if already:
-        note(f"{counted(already, 'row')} had the target already; other rows of that class were found for them")
+    from dicoflex.views.cards import ALREADY  # imports pandas, which `--help` does without
+
+    already = [word == ALREADY for word in found.status]
+    if any(already):
+        note(f"{counted(sum(already), 'row')} had the target already, and got no answers")
     short = found.shortfall
+    if found.short is not None and any(already):
+        short = short[[not already[i] for i in found.short]]
     if len(short):
         reasons = list(dict.fromkeys(map(str, short["reason"])))
         note(f"{counted(len(short), 'row')} got fewer than {n}: {'; '.join(reasons[:MOST_REASONS])}")
@@ -79,21 +82,19 @@ def say_verdicts(found: Counterfactuals, rows: pd.DataFrame) -> bool:
     return broken.empty
 
 
-def say_fitted(explainer: DiCoFlex, labels: pd.Series, *, data: Path, out: Path, seconds: float) -> None:
-    counts = _counts(labels) if len(explainer.classes_) else f"scores from {labels.min():g} to {labels.max():g}"
-    note(f"learned from {counted(len(labels), 'row')} ({counts}) in {seconds:.0f} s")
+def say_fitted(explainer: DiCoFlex, labels: pd.Series | None, *, n_rows: int, out: Path, seconds: float) -> None:
+    """What was learned, and how to ask; which outcome is wanted, and of whom, is for the caller to say."""
+    if labels is None:
+        counts = ", ".join(map(str, explainer.classes_)) or "scores"
+    else:
+        counts = _counts(labels) if len(explainer.classes_) else f"scores from {labels.min():g} to {labels.max():g}"
+    note(f"learned from {counted(n_rows, 'row')} ({counts}) in {seconds:.0f} s")
     note(f"wrote {out} ({out.stat().st_size / 1e6:.1f} MB); next:")
-    words = [
-        "dicoflex",
-        "explain",
-        out,
-        data,
-        "--target",
-        explainer.model_.example_target,
-        "--out",
-        "counterfactuals.html",
-    ]
-    note(f"  {shlex.join(map(str, words))}")
+    words = shlex.join(["dicoflex", "explain", str(out)])
+    note(f"  {words} ROWS.csv --target WANTED --out counterfactuals.html")
+    classes = [str(label) for label in explainer.classes_]
+    wanted = f"one of {', '.join(classes)}" if classes else f"a score such as '{explainer.model_.example_target}'"
+    note(f"  ROWS.csv: the rows to explain; WANTED: the outcome that they should get, {wanted}")
 
 
 def _counts(labels: pd.Series) -> str:
@@ -167,8 +168,11 @@ def _agreement_text(known: Mapping[str, Any]) -> str:
     return f"explains {share} of how scores differ" if "score" in known else f"agrees with the classifier on {share}"
 
 
-def _confidence_text(known: Mapping[str, Mapping[str, float]] | None) -> str:
-    texts = [f"{label}: {own['default']:g}, at most {own['highest']:g}" for label, own in (known or {}).items()]
+def _confidence_text(known: Mapping[str, Mapping[str, Any]] | None) -> str:
+    texts = []
+    for label, own in (known or {}).items():
+        levels = [f"{name} {one['confidence']:g}" for name, one in own.items() if isinstance(one, Mapping)]
+        texts.append(f"{label}: {', '.join(levels)}, at most {own['highest']:g}")
     return "; ".join(texts) or "learned from labels alone, can't be asked for"
 
 
@@ -188,10 +192,10 @@ def say_schema(described: Schema, console: Console) -> None:
     console.print(table)
 
 
-def say_suggested(described: Schema, console: Console) -> None:
-    """What the features suggest and no constraint says yet."""
+def say_suggested(described: Schema, rows: pd.DataFrame, console: Console) -> None:
+    """What the features and the rows suggest and no constraint says yet."""
     stated = {one.entry for one in described.constraints.one_by_one()}
-    left = [one for one in described.suggested().one_by_one() if one.entry not in stated]
+    left = [one for one in described.suggested(rows).one_by_one() if one.entry not in stated]
     if not left:
         return
     table = print_table("suggested, taken with --suggest")

@@ -51,7 +51,6 @@ class ServerFlags:
     max_body: Annotated[int, _flag("Bytes of a body at most.", variable="MAX_BODY")] = 2_000_000
     drain_seconds: Annotated[float, _flag("Seconds to go on when told to end.", variable="DRAIN_SECONDS")] = 1.0
     poll_seconds: Annotated[float, _flag("Seconds between looks at the folder.", variable="POLL_SECONDS")] = 2.0
-    warm: Annotated[bool, _flag("Ask new models in every way first.", "--warm/--no-warm", variable="WARM")] = True
     gather: Annotated[bool, _flag("Answer together who waits.", "--gather/--no-gather", variable="GATHER")] = True
 
 

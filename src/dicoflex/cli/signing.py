@@ -63,11 +63,15 @@ def verify(
         name = check_record(_record(file), trust=trust, name=str(file)) if is_record else verify_file(file, trust=trust)
         print(f"{file}: signed with the key {name}, not altered since")
     if model is not None:
-        from dicoflex.explorer.receipt import check_receipt
+        from dicoflex.explorer.receipt import UNCOVERED, check_receipt
         from dicoflex.model import Model
 
         count = check_receipt(_record(file), Model.load(model))
         print(f"{file}: the model gives {counted(count, 'plan')} again, bit for bit")
+        if trust is None:
+            print(
+                f"not covered without --trust: {', '.join(UNCOVERED)}; anybody can change these in an unsigned receipt"
+            )
 
 
 COMMANDS = (keygen, sign, verify)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-__all__ = ["TableFlags", "dependencies_in", "query_rows", "sampled_rows", "training_rows", "written_rows"]
+__all__ = [
+    "TableFlags", "check_probabilities", "dependencies_in", "query_rows", "sampled_rows", "training_rows",
+    "written_rows",
+]  # fmt: skip
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -97,7 +100,7 @@ def training_rows(
     levels = {c: _levels(table, c, order) for c, order in orders.items()}
     free = features(flags.no_dependency, list(table.columns))
     described = Schema.infer(table, kinds=kinds, orders=levels, min_count=flags.min_count, independent=free)
-    return rows, described.with_constraints(described.suggested().merge(wanted) if flags.suggest else wanted)
+    return rows, described.with_constraints(described.suggested(table).merge(wanted) if flags.suggest else wanted)
 
 
 def dependencies_in(rows: pd.DataFrame, schema: Schema) -> tuple[list[Any], list[str]]:
@@ -133,6 +136,17 @@ def sampled_rows(path: Path, *, label: str, drop: Sequence[str], seed: int) -> p
     gone = {label, *features(drop, names)}
     X, y = subsample.sample_parquet(path, label, seed=seed, columns=[name for name in names if name not in gone])
     return X.assign(**{label: y})
+
+
+def check_probabilities(column: pd.Series, path: Path) -> None:
+    """Refuse a column that does not hold probabilities."""
+    import pandas as pd
+
+    if not pd.api.types.is_numeric_dtype(column) or not column.between(0, 1).all():
+        raise DataError(
+            f"{path}: column {column.name!r} of --proba must hold numbers from 0 to 1 in every row; answers are given "
+            f"with --label {column.name}"
+        )
 
 
 def query_rows(

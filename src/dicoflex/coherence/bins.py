@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-__all__ = ["Bins", "Places", "cell_of"]
+__all__ = ["Bins"]
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dicoflex import _core
 from dicoflex.model_file.taking import Arrays, refuse, taken
-from dicoflex.runtime.compiled import compiled
 from dicoflex.table.encoding import Values
-from dicoflex.table.rarity import round_near
+from dicoflex.table.rarity import round_between, round_near
 from dicoflex.table.schema import Schema
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 DIGITS = 3
-
-
-class Places(NamedTuple):
-    """The cells as kernels read them: feature j owns cells offset[j] to offset[j + 1], edges edge_at[j] to [j + 1]."""
-
-    offset: Ints
-    edge: Floats
-    edge_at: Ints
-    number: NDArray[np.bool_]
-    missing: NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -48,17 +39,23 @@ class Bins:
 
     @classmethod
     def build(cls, schema: Schema, values: Values, *, n: int, min_count: int = 1) -> Bins:
-        """At most `n` cells per number, at its quantiles in `values`; a number that may be missing has one more."""
+        """At most `n` cells per number, at its quantiles in `values`; a number that may be missing has one more.
+
+        So has one for each of its special values.
+        """
         edges = []
         shares = np.linspace(0.0, 1.0, n + 1)[1:-1]
         for j, feature in enumerate(schema.features):
             column = values[~np.isnan(values[:, j]), j]
+            measured = column[~np.isin(column, feature.special)] if feature.special else column
             if not feature.is_number:
                 edges.append(np.zeros(0))
-            elif min_count > 1:
-                edges.append(_round_cuts(column, shares, min_count))
+                continue
+            if min_count > 1:
+                cuts = _round_cuts(measured, shares, min_count)
             else:
-                edges.append(_cuts(column, shares, whole=feature.is_whole))
+                cuts = _cuts(measured, shares, whole=feature.is_whole)
+            edges.append(_apart(cuts, column, feature.special, min_count) if feature.special else cuts)
         return cls.of(schema, edges)
 
     @classmethod
@@ -76,10 +73,10 @@ class Bins:
             np.array([f.is_number and f.missing for f in features]),
         )
 
-    @property
-    def places(self) -> Places:
-        """The arrays as kernels take them."""
-        return Places(self.offset, self.edge, self.edge_at, self.number, self.missing)
+    @cached_property
+    def core(self) -> _core.Bins:
+        """The cells as the core reads them."""
+        return _core.Bins(offset=self.offset, edge=self.edge, edge_at=self.edge_at, number=self.number)
 
     @property
     def size(self) -> Ints:
@@ -89,7 +86,7 @@ class Bins:
     def locate(self, values: Values) -> Ints:
         """The cell of each value, counted from its feature's first."""
         out = np.empty(values.shape, dtype=np.int64)
-        _locate(np.ascontiguousarray(values), self.places, out)
+        self.core.locate(values, out)
         return out
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -123,6 +120,25 @@ def _cuts(column: Floats, shares: Floats, *, whole: bool) -> Floats:
     return np.unique(np.round(cuts / unit) * unit)
 
 
+def _apart(cuts: Floats, column: Floats, special: tuple[float, ...], min_count: int) -> Floats:
+    """Edges that give special values cells of their own, and the cuts that leave no cell to fewer than enough rows."""
+    ordered, own = np.sort(column), []
+    for value in special:
+        below = ordered[: np.searchsorted(ordered, value)]
+        if len(below):
+            highest = float(below[-1])
+            between = min(round_between(highest, value), np.nextafter(value, -np.inf))
+            own.append(highest if highest in special else between)
+        own.append(value)
+    kept: list[float] = []
+    for edge in (*sorted(set(own)), *cuts.tolist()):
+        edges = np.unique([*kept, edge])
+        rows = np.diff([0, *np.searchsorted(ordered, edges, side="right"), len(ordered)])
+        if edge not in kept and rows.min() >= min_count:
+            kept = edges.tolist()
+    return np.array(kept, dtype=np.float64)
+
+
 def _round_cuts(column: Floats, shares: Floats, min_count: int) -> Floats:
     """Round numbers near the quantiles, with at least `min_count` rows between any two of them and beyond."""
     ordered = np.sort(column)
@@ -137,30 +153,3 @@ def _round_cuts(column: Floats, shares: Floats, min_count: int) -> Floats:
             kept.append(cut)
             done = below
     return np.array(kept, dtype=np.float64)
-
-
-@compiled(inline="always")
-def cell_of(j, value, places):  # type: ignore[no-untyped-def]
-    """The cell of one value of feature j."""
-    cell = np.int64(0)
-    if not places.number[j]:
-        cell = np.int64(value)
-    elif np.isnan(value):
-        cell = places.offset[j + 1] - places.offset[j] - 1
-    else:
-        left, right = places.edge_at[j], places.edge_at[j + 1]
-        while left < right:
-            middle = (left + right) // 2
-            if places.edge[middle] < value:
-                left = middle + 1
-            else:
-                right = middle
-        cell = left - places.edge_at[j]
-    return cell
-
-
-@compiled()
-def _locate(values, places, out):  # type: ignore[no-untyped-def]
-    for i in range(values.shape[0]):
-        for j in range(values.shape[1]):
-            out[i, j] = cell_of(j, values[i, j], places)

@@ -7,44 +7,25 @@ changed.
 
 from __future__ import annotations
 
-__all__ = ["Dependencies", "Steps", "follow"]
+__all__ = ["Dependencies"]
 
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dicoflex import _core
 from dicoflex.errors import ModelFileError
-from dicoflex.runtime.compiled import compiled, lean
 from dicoflex.table.dependency import Dependency
 from dicoflex.table.encoding import Values
 from dicoflex.table.schema import Schema
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 LINEAR, PRODUCT, RATE, LOOKUP = 0, 1, 2, 3
 KINDS = {"linear": LINEAR, "product": PRODUCT, "rate": RATE, "lookup": LOOKUP}
-ROUNDING, RATE_ROUNDING = 1e-6, 2e-3
-
-
-class Steps(NamedTuple):
-    """Dependencies as kernels read them: entry i has sources source[at[i]:at[i + 1]], with weights alike."""
-
-    kind: Ints
-    follows: Ints
-    at: Ints
-    source: Ints
-    weight: Floats
-    constant: Floats
-    scale: Floats
-    table_at: Ints
-    key: Floats
-    value: Floats
-    level: Ints
 
 
 @dataclass(frozen=True)
@@ -65,14 +46,14 @@ class Dependencies:
         """Which rows break one; a dependent feature whose sources are the query's own may stay the query's."""
         out = np.zeros(len(values), dtype=bool)
         if self.found:
-            _broken(np.ascontiguousarray(values), np.ascontiguousarray(query), self.steps, out)
+            self.core.find_broken(values, query, out)
         return out
 
     def settle(self, values: Values, query: Values) -> NDArray[np.bool_]:
         """Let dependent features of the rows follow, in place; which rows are settled."""
         settled = np.ones(len(values), dtype=bool)
         if self.found:
-            _settle(values, np.ascontiguousarray(query), self.steps, settled)
+            self.core.settle(values, query, settled)
         return settled
 
     def without(self, features: Iterable[int]) -> Dependencies:
@@ -81,10 +62,10 @@ class Dependencies:
         return Dependencies(tuple(one for one in self.found if one.follows not in gone), self.n_features)
 
     @cached_property
-    def steps(self) -> Steps:
-        """The dependencies as kernels take them."""
+    def core(self) -> _core.Dependencies:
+        """The dependencies as the core follows them: entry i has sources source[at[i]:at[i + 1]], weights alike."""
         found = self.found
-        return Steps(
+        return _core.Dependencies(
             kind=np.array([KINDS[one.kind] for one in found], dtype=np.int64),
             follows=np.array([one.follows for one in found], dtype=np.int64),
             at=np.cumsum([0, *(len(one.of) for one in found)]),
@@ -96,6 +77,7 @@ class Dependencies:
             key=np.array([key for one in found for key in one.keys], dtype=np.float64),
             value=np.array([value for one in found for value in one.values], dtype=np.float64),
             level=np.array([level for one in found for level in (one.levels or (0,) * len(one.keys))], dtype=np.int64),
+            n_features=self.n_features,
         )
 
     def told(self, schema: Schema) -> list[tuple[Any, str]]:
@@ -120,78 +102,3 @@ class Dependencies:
         if not fine:
             raise ModelFileError("the model file has dependencies that don't fit its schema; save the model again")
         return cls(found, len(schema))
-
-
-@lean()
-def _rate(i, row, steps):  # type: ignore[no-untyped-def]
-    """What the table of dependency i has for its second source, within the level of its third; NaN beyond its ends."""
-    at = steps.at[i]
-    x, by = row[steps.source[at + 1]], steps.at[i + 1] - at == 3
-    level = np.int64(row[steps.source[at + 2]]) if by else np.int64(0)
-    before = -1
-    for s in range(steps.table_at[i], steps.table_at[i + 1]):
-        if steps.level[s] != level:
-            continue
-        if steps.key[s] == x:
-            return steps.value[s]
-        if steps.key[s] > x:
-            if before < 0:
-                return np.nan
-            part = (x - steps.key[before]) / (steps.key[s] - steps.key[before])
-            return steps.value[before] + part * (steps.value[s] - steps.value[before])
-        before = s
-    return np.nan
-
-
-@lean()
-def follow(row, query, steps):  # type: ignore[no-untyped-def]
-    """Let dependent features of `row` follow, in place; whether all are settled: a table may not know a value."""
-    settled = True
-    for i in range(len(steps.kind)):
-        t = steps.follows[i]
-        moved = False
-        for s in range(steps.at[i], steps.at[i + 1]):
-            x, q = row[steps.source[s]], query[steps.source[s]]
-            moved |= not (x == q or (np.isnan(x) and np.isnan(q)))
-        if not moved:
-            row[t] = query[t]
-            continue
-        first = row[steps.source[steps.at[i]]]
-        if steps.kind[i] == LOOKUP:
-            known = False
-            for s in range(steps.table_at[i], steps.table_at[i + 1]):
-                if steps.key[s] == first:
-                    row[t] = steps.value[s]
-                    known = True
-            settled &= known
-            continue
-        made = steps.constant[i]
-        if steps.kind[i] == PRODUCT:
-            made = first * row[steps.source[steps.at[i] + 1]]
-        elif steps.kind[i] == RATE:
-            made = first * _rate(i, row, steps)
-        else:
-            for s in range(steps.at[i], steps.at[i + 1]):
-                made += steps.weight[s] * row[steps.source[s]]
-        row[t] = np.rint(made * steps.scale[i]) / steps.scale[i]
-        settled &= not np.isnan(row[t])
-    return settled
-
-
-@compiled()
-def _settle(values, query, steps, settled):  # type: ignore[no-untyped-def]
-    for i in range(len(values)):
-        settled[i] = follow(values[i], query[i], steps)
-
-
-@compiled()
-def _broken(values, query, steps, out):  # type: ignore[no-untyped-def]
-    row = np.empty(values.shape[1])
-    for i in range(len(values)):
-        row[:] = values[i]
-        out[i] = not follow(row, query[i], steps)
-        for k in range(len(steps.follows)):
-            a, b = values[i, steps.follows[k]], row[steps.follows[k]]
-            rounding = RATE_ROUNDING if steps.kind[k] == RATE else ROUNDING
-            near = abs(a - b) <= rounding * max(1.0, abs(a)) or (np.isnan(a) and np.isnan(b))
-            out[i] |= not near

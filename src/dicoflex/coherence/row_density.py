@@ -12,18 +12,7 @@ row may be likely as a whole and yet hold one value that hardly goes with the re
 
 from __future__ import annotations
 
-__all__ = [
-    "BLOCK",
-    "QUANTILES",
-    "Factors",
-    "Room",
-    "RowDensity",
-    "edited",
-    "factor_of",
-    "factors_of",
-    "new_room",
-    "whole",
-]
+__all__ = ["BLOCK", "QUANTILES", "Factors", "RowDensity", "factors_of"]
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -32,10 +21,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dicoflex import _core
 from dicoflex.coherence.bins import Bins
 from dicoflex.model_file.taking import Arrays, refuse, refuse_others, taken
-from dicoflex.runtime.compiled import compiled, lean
-from dicoflex.runtime.products import Actives, add_rectified, new_actives
 from dicoflex.runtime.threads import in_threads
 from dicoflex.table.encoding import Values
 from dicoflex.table.schema import Schema
@@ -50,12 +38,9 @@ MOST_FLOORS = 64
 
 
 class Factors(NamedTuple):
-    """The network's arrays as kernels read them; those with an entry per place stand in `order`."""
+    """The network's arrays; those with an entry per place stand in `order`."""
 
     order: Ints  # (d,): the feature at each place
-    rank: Ints  # (d,): the place of each feature
-    first: Ints  # (d,): where a feature's cells start
-    size: Ints  # (d,): how many cells it has
     told: NDArray[np.float32]  # (cells, hidden)
     start: NDArray[np.float32]  # (hidden,)
     inner: NDArray[np.float32]  # (d, hidden, head)
@@ -76,9 +61,14 @@ class RowDensity:
 
     def judge(self, values: Values) -> tuple[Floats, Floats]:
         """The log mass of each row's cells, and its weakest factor."""
-        cells, out = self.bins.locate(values), np.empty((2, len(values)))
-        in_threads(lambda low, high: _score(low, high, cells, self.factors, out), len(values), least=THREADED)
+        rows, out = np.ascontiguousarray(values), np.empty((2, len(values)))
+        in_threads(lambda low, high: self.core.judge(rows, low, high, out), len(rows), least=THREADED)
         return out[0], out[1]
+
+    @cached_property
+    def core(self) -> _core.RowDensity:
+        """The density as the core works it out."""
+        return _core.RowDensity(self.bins.core, **self.factors._asdict())
 
     def floors(self, share: float) -> tuple[Floats, Floats]:
         """Per class, the log density and the weakest factor that `share` of the real rows lie below."""
@@ -125,7 +115,7 @@ class RowDensity:
         }  # fmt: skip
         weights = {name: taken(arrays, name, np.float32, shape) for name, shape in wanted.items()}
         held, weakest = (_rising(arrays, name, n_classes) for name in ("held", "weakest"))
-        return cls(bins, factors_of(bins, order, weights), held, weakest)
+        return cls(bins, factors_of(order, weights), held, weakest)
 
 
 def _rising(arrays: Arrays, name: str, n_classes: int) -> Floats:
@@ -136,9 +126,9 @@ def _rising(arrays: Arrays, name: str, n_classes: int) -> Floats:
     return table
 
 
-def factors_of(bins: Bins, order: Ints, weights: dict[str, NDArray[np.float32]]) -> Factors:
-    """The weights with what the cells say."""
-    return Factors(order, np.argsort(order), bins.offset[:-1].copy(), bins.size, *(weights[name] for name in WEIGHTS))
+def factors_of(order: Ints, weights: dict[str, NDArray[np.float32]]) -> Factors:
+    """The weights of a network whose features stand in this order."""
+    return Factors(order, *(weights[name] for name in WEIGHTS))
 
 
 def _at(table: Floats, share: float) -> Floats:
@@ -153,99 +143,3 @@ def _share_below(scores: Floats, table: Floats, labels: Ints) -> Floats:
             return np.interp(scores, row, QUANTILES)
         out[mine] = np.interp(scores[mine], row, QUANTILES)
     return out
-
-
-class Room(NamedTuple):
-    """Room to work a factor out in: a place's hidden layer, its logits, and what of a layer is above zero."""
-
-    hidden: NDArray[np.float32]
-    logits: NDArray[np.float32]
-    actives: Actives
-
-
-@compiled()
-def new_room(f):  # type: ignore[no-untyped-def]
-    """Room for the factors of one network."""
-    n_hidden, n_head, n_state = len(f.start), f.inner.shape[2], f.outer.shape[2]
-    hidden, logits = np.empty(n_head, dtype=np.float32), np.empty(n_state, dtype=np.float32)
-    return Room(hidden, logits, new_actives(max(n_hidden, n_head)))
-
-
-@lean(fastmath=True, error_model="numpy")
-def factor_of(k, state, h, f, room):  # type: ignore[no-untyped-def]
-    """The log probability of `state` at place k, given what was told; `room.logits` is left with the place's logits.
-
-    The exponential is (1 + r + r^2 / 2 + r^3 / 6)^256 at r = x / 256, which is quick on many at a time: within 3e-5 of
-    its value for x above -10, and of no weight below.
-    """
-    hidden, logits = room.hidden, room.logits
-    n_head, n = len(hidden), (f.size[f.order[k]] + 7) // 8 * 8
-    zero, one, least = np.float32(0.0), np.float32(1.0), np.float32(-60.0)
-    small, half, sixth = np.float32(1.0 / 256.0), np.float32(0.5), np.float32(1.0 / 6.0)
-    inner_bias, outer_bias = f.inner_bias, f.outer_bias
-    for a in range(n_head):
-        hidden[a] = inner_bias[k, a]
-    add_rectified(h, f.inner[k], hidden, n_head, room.actives)
-    for s in range(n):
-        logits[s] = outer_bias[k, s]
-    add_rectified(hidden, f.outer[k], logits, n, room.actives)
-    top = logits[0]
-    for s in range(1, n):
-        top = max(top, logits[s])
-    total = zero
-    for s in range(n):
-        r = max(logits[s] - top, least) * small
-        e = one + r * (one + r * (half + r * sixth))
-        e = e * e
-        e = e * e
-        e = e * e
-        e = e * e
-        e = e * e
-        e = e * e
-        e = e * e
-        e = e * e
-        total += e
-    return np.float64(logits[state] - top) - np.log(np.float64(total))
-
-
-@lean()
-def whole(cell, f, heard, factor, room):  # type: ignore[no-untyped-def]
-    """The log density of a row's cells; `heard` and `factor` are filled for later edits."""
-    return edited(cell, 0, -np.inf, -np.inf, f, heard, factor, heard, factor, room)
-
-
-@lean(fastmath={"contract", "reassoc", "nsz"}, error_model="numpy")
-def edited(cell, k, floor, weak, f, heard, factor, heard_new, factor_new, room):  # type: ignore[no-untyped-def]
-    """The log density of cells that differ from those of `heard` from place k on.
-
-    It is -inf where it lies below `floor`, or a factor from k on below `weak`. `heard_new` and `factor_new` are filled
-    from k on, unless the work was cut short.
-    """
-    d, n_hidden, start, told = len(f.order), len(f.start), f.start, f.told
-    total = 0.0
-    for i in range(k):
-        total += factor[i]
-    for i in range(n_hidden):
-        heard_new[k, i] = start[i] if k == 0 else heard[k, i]
-    for i in range(k, d):
-        j = f.order[i]
-        state = cell[j]
-        factor_new[i] = factor_of(i, state, heard_new[i], f, room)
-        total += factor_new[i]
-        if total < floor or factor_new[i] < weak:
-            total = -np.inf
-            break
-        if i + 1 < d:
-            at = f.first[j] + state
-            for m in range(n_hidden):
-                heard_new[i + 1, m] = heard_new[i, m] + told[at, m]
-    return total
-
-
-@compiled(nogil=True)
-def _score(low, high, cells, f, out):  # type: ignore[no-untyped-def]
-    d, room = cells.shape[1], new_room(f)
-    heard, factor = np.empty((d, len(f.start)), dtype=np.float32), np.empty(d)
-    for i in range(low, high):
-        out[0, i] = whole(cells[i], f, heard, factor, room)
-        out[1, i] = factor.min()

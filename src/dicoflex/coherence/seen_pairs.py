@@ -12,17 +12,18 @@ To call a row incoherent takes evidence; to keep an answer away from what hardly
 
 from __future__ import annotations
 
-__all__ = ["SeenPairs", "coherent"]
+__all__ = ["SeenPairs"]
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dicoflex import _core
 from dicoflex.coherence.bins import Bins
 from dicoflex.model_file.taking import Arrays, refuse_others, taken
-from dicoflex.runtime.compiled import compiled
 from dicoflex.table.encoding import Values
 from dicoflex.table.schema import Schema
 
@@ -49,33 +50,30 @@ class SeenPairs:
     def learn(cls, schema: Schema, values: Values, *, min_count: int = 1) -> SeenPairs:
         """Count the pairs of the training rows, and choose the rule."""
         bins = Bins.build(schema, values, n=CELLS, min_count=min_count)
-        at = bins.locate(values) + bins.offset[:-1]
         counts = np.zeros((bins.offset[-1], bins.offset[-1]), dtype=np.int64)
-        _count(at, counts)
+        bins.core.count_pairs(values, counts)
         alone = counts.diagonal().astype(float)
         chance = np.outer(alone, alone) / max(len(values), 1)
         own = np.repeat(np.arange(len(schema)), bins.size)
         other = own[:, None] != own[None, :]
         few, fragile = other & (counts < min_count), other & (counts <= min_count) & (counts > 0)
-        expected, share = _rule(at, fragile, chance, FALSE_ALARMS)
-        less, _ = _rule(at, fragile, chance, LEFT_ASIDE)
+        expected, share = _rule(bins, values, fragile, chance, FALSE_ALARMS)
+        less, _ = _rule(bins, values, fragile, chance, LEFT_ASIDE)
         told = share if min_count == 1 else round(share, 2)
         return cls(bins, few & (chance >= expected), few & (chance >= less), expected, told)
 
     def broken(self, values: Values, query: Values | None = None) -> NDArray[np.bool_]:
         """Which rows have an unseen pair (that their query has not)."""
-        return self._having(self.unseen, values, query)
+        return _having(_core.MarkedPairs(self.bins.core, self.unseen), values, query)
 
-    def strays(self, values: Values, query: Values) -> NDArray[np.bool_]:
-        """Which rows have a pair that answers avoid and that their query has not."""
-        return self._having(self.avoided, values, query)
+    def strays(self, values: Values, query: Values | None = None) -> NDArray[np.bool_]:
+        """Which rows have a pair that answers avoid (and that their query has not)."""
+        return _having(self.core, values, query)
 
-    def _having(self, marked: NDArray[np.bool_], values: Values, query: Values | None) -> NDArray[np.bool_]:
-        cells = self.bins.locate(values)
-        own = np.full_like(cells, -1) if query is None else self.bins.locate(query)
-        out = np.empty(len(values), dtype=bool)
-        _broken(cells, own, self.bins.offset, marked, out)
-        return out
+    @cached_property
+    def core(self) -> _core.MarkedPairs:
+        """The pairs that answers avoid, as the core reads them."""
+        return _core.MarkedPairs(self.bins.core, self.avoided)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """What a model file keeps: two bits per pair."""
@@ -94,56 +92,24 @@ class SeenPairs:
         return cls(bins, unseen, avoided, expected, alarms)
 
 
+def _having(marked: _core.MarkedPairs, values: Values, query: Values | None) -> NDArray[np.bool_]:
+    """Which rows have a marked pair (that their query has not)."""
+    out = np.empty(len(values), dtype=bool)
+    marked.find(values, query, out)
+    return out
+
+
 def _rule(
-    at: NDArray[np.int64], fragile: NDArray[np.bool_], chance: NDArray[np.float64], share: float
+    bins: Bins, values: Values, fragile: NDArray[np.bool_], chance: NDArray[np.float64], share: float
 ) -> tuple[float, float]:  # fmt: skip
     """The least expected number at which at most `share` of the rows have a pair that is unseen by the others.
 
     fragile: pairs that too few rows are left with when one of them is taken away.
     """
-    most = share + np.sqrt(share / max(len(at), 1))
+    most = share + np.sqrt(share / max(len(values), 1))
     for expected in SCALE:
-        found = float(_have_one(at, fragile & (chance >= expected)).mean()) if len(at) else 0.0
+        marked = _core.MarkedPairs(bins.core, fragile & (chance >= expected))
+        found = float(_having(marked, values, None).mean()) if len(values) else 0.0
         if found <= most:
             break
     return float(expected), found
-
-
-@compiled()
-def _count(at, counts):  # type: ignore[no-untyped-def]
-    for i in range(at.shape[0]):
-        for a in range(at.shape[1]):
-            for b in range(at.shape[1]):
-                counts[at[i, a], at[i, b]] += 1
-
-
-@compiled()
-def _have_one(at, marked):  # type: ignore[no-untyped-def]
-    out = np.zeros(at.shape[0], dtype=np.bool_)
-    for i in range(at.shape[0]):
-        for a in range(at.shape[1]):
-            for b in range(a):
-                out[i] |= marked[at[i, a], at[i, b]]
-    return out
-
-
-@compiled(inline="always")
-def coherent(cell, own, offset, unseen):  # type: ignore[no-untyped-def]
-    """Whether a row's cells have no unseen pair that the cells of its query, `own`, have not."""
-    fine = True
-    for a in range(len(cell)):
-        if cell[a] != own[a]:
-            at = offset[a] + cell[a]
-            for b in range(len(cell)):
-                if b != a and unseen[at, offset[b] + cell[b]]:
-                    fine = False
-                    break
-            if not fine:
-                break
-    return fine
-
-
-@compiled()
-def _broken(cells, own, offset, unseen, out):  # type: ignore[no-untyped-def]
-    for i in range(len(cells)):
-        out[i] = not coherent(cells[i], own[i], offset, unseen)

@@ -6,7 +6,7 @@ hardly two rows share may stop anywhere on their grid.
 
 from __future__ import annotations
 
-__all__ = ["Stops", "decimals_of"]
+__all__ = ["MOST_DECIMALS", "Stops", "decimals_of"]
 
 from dataclasses import dataclass
 from itertools import pairwise

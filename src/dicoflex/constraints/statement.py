@@ -17,6 +17,7 @@ from __future__ import annotations
 
 __all__ = ["Constraints", "has_multiple"]
 
+import html
 import json
 import math
 import os
@@ -75,6 +76,12 @@ class Constraints(Stated):
     ('rules', None, 'rent <= income must hold')
     >>> Constraints.from_json(wish.to_json()) == wish
     True
+    >>> wish
+    Constraints(frozen=['age'], ranges={'hours': (20, 50)}, rules=['rent <= income'])
+    >>> print(wish)
+    age may not change
+    hours must be 20 to 50
+    rent <= income must hold
     """
 
     FIELD = "constraint"
@@ -232,6 +239,18 @@ class Constraints(Stated):
         """Every single constraint in plain words: (field, feature or None, sentence)."""
         return [(one.kind, one.feature, one.text) for one in self.one_by_one()]
 
+    def __repr__(self) -> str:
+        stated = [(name, getattr(self, name), field.default) for name, field in type(self).model_fields.items()]
+        listed = ", ".join(f"{name}={_code(value)}" for name, value, default in stated if value != default)
+        return f"{type(self).__name__}({listed})"
+
+    def __str__(self) -> str:
+        return "\n".join(text for _, _, text in self.describe()) or "no constraints"
+
+    def _repr_html_(self) -> str:
+        items = "".join(f"<li>{html.escape(text)}</li>" for _, _, text in self.describe())
+        return f"<ul>{items}</ul>" if items else "<p>no constraints</p>"
+
     # -- joining -------------------------------------------------------------------------------------------------
 
     def merge(self, other: Constraints) -> Constraints:
@@ -260,6 +279,22 @@ class Constraints(Stated):
     def only(self, one: OneConstraint) -> Constraints:
         """One of the set's constraints alone, with the weights and the manner in which it is meant here."""
         return joining.only(self, one)
+
+
+def _code(value: Any) -> str:
+    """A field's value as a caller would write it."""
+    if isinstance(value, Range):
+        words = {"absolute": "", "relative": "relative", "difference": "delta"}
+        return f"{words[value.kind]}({_code(value.low)}, {_code(value.high)})"
+    if isinstance(value, PerUnit):
+        return f"per_unit({_code(value.weight)})"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{name!r}: {_code(own)}' for name, own in value.items())}}}"
+    if isinstance(value, tuple):
+        if len(value) == 1 and isinstance(value[0], Range):
+            return _code(value[0])
+        return f"[{', '.join(map(_code, value))}]"
+    return repr(int(value)) if isinstance(value, float) and value.is_integer() else repr(value)
 
 
 def _now(made: Expression, known: Iterable[Name]) -> list[Name]:

@@ -1,43 +1,70 @@
-"""Plans while a limit is dragged: one pool, what is shown of it, what each limit costs, where values land."""
+"""Plans while a limit is dragged: one pool, what is shown of it, what each limit costs, where values land.
+
+A drag gets a quick look, which proves nothing where it finds nothing. Once the limits rest, a thorough search follows:
+the one that `explain` makes, and one feature at a time wherever the model's answer along it is the wanted one.
+"""
 
 from __future__ import annotations
 
 __all__ = ["Asker", "Found"]
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from dicoflex.answers.explain import terms_of
-from dicoflex.answers.pool import Pool, pool
+from dicoflex.answers.explain import Found as Answers
+from dicoflex.answers.explain import find, terms_of
+from dicoflex.answers.pool import Plans, Pool, pool
 from dicoflex.answers.query import Query
+from dicoflex.answers.search import Search
 from dicoflex.answers.shortfall import reasons_of
+from dicoflex.constraints import Constraints
+from dicoflex.errors import UserError
 from dicoflex.explorer.plans import PlanWriter
 from dicoflex.explorer.pressure import pressures_of
 from dicoflex.explorer.question import Question
 from dicoflex.explorer.reach import reach_of
+from dicoflex.explorer.strips import strips_of
 from dicoflex.explorer.texts import Names
 from dicoflex.limits.reasons import closed_features
 from dicoflex.model import Model
 from dicoflex.table.cells import Cells
+from dicoflex.values import differ
 from dicoflex.views.words import percent
 
 NOTHING_LEFT = "nothing may change: every feature stays as it is or has one value; free at least one"
+WEAK = 0.8
+"""Below this certified share, a certificate is a warning and no comfort."""
+MOST_ALONE = 8
+"""So many features are tried alone where a search over all of them found nothing."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """What came of a question: the query, its pool where it can be answered, and why it can't be where it can't."""
+    """What came of a question.
+
+    pool: rows that would do; None where the limits contradict each other, and `impossible` says how. searched: whether
+    the thorough search was made. search: what it looked at; None where it was not needed.
+    """
 
     query: Query
     pool: Pool | None
     impossible: str | None
+    searched: bool = False
+    search: Search | None = None
 
     @property
     def count(self) -> int:
-        """How many different rows would do."""
-        return 0 if self.pool is None else len(self.pool)
+        """How many different rows would do, of those that were looked at."""
+        if self.pool is None:
+            return 0
+        return max(len(self.pool), self.search.usual if self.search is not None and len(self.pool) else 0)
+
+    @property
+    def is_proof(self) -> bool:
+        """Whether every row that is allowed was looked at, and none would do."""
+        return self.count == 0 and self.search is not None and self.search.is_proof
 
 
 class Asker:
@@ -46,23 +73,69 @@ class Asker:
     def __init__(self, model: Model, names: Names, cells: Cells) -> None:
         self.model, self.names, self.cells = model, names, cells
         self.writer = PlanWriter(model, names, cells)
+        # What is settled, loosened and saved after a search is the same question again, and a search takes seconds.
+        self._last: tuple[Any, Found] | None = None
 
-    def find(self, question: Question) -> Found:
-        """The pool of a question, or why it has none before anything is drawn."""
+    def find(self, question: Question, *, thorough: bool = False) -> Found:
+        """The pool of a question, or why it has none before anything is drawn.
+
+        thorough: where a quick look finds nothing, look at all rows that are allowed, or at many of them.
+        """
         query = question.query()
         reason = None if query.limits is None else query.limits.reasons[0]
         if reason is None and (query.frozen | _constant(self.model)).all():
             reason = NOTHING_LEFT
         if reason is not None:
             return Found(query, None, str(reason))
-        return Found(query, pool(self.model, query), None)
+        found = Found(query, pool(self.model, query), None)
+        return self._searched(question, found) if thorough and found.count == 0 else found
 
-    def answer(self, question: Question) -> dict[str, Any]:
-        """The answer to `ask`, but for its number."""
+    def _searched(self, question: Question, quick: Found) -> Found:
+        """What the thorough search finds where the quick look found nothing."""
+        key = (question.own.tobytes(), question.target, question.request.model_dump_json())
+        last = self._last
+        if last is None or last[0] != key:
+            answers = find(self.model, quick.query)
+            search = answers.searches.get(0)
+            plans = self._plans_of(answers)
+            if len(plans) == 0 and not (search is not None and search.is_proof):
+                plans = self._alone(question, quick.query, plans)
+            rows = Pool(plans.values, plans.probability, plans.values, plans)
+            last = self._last = (key, replace(quick, pool=rows, searched=True, search=search))
+        return last[1]
+
+    def _plans_of(self, answers: Answers) -> Plans:
+        draws, n = answers.draws, len(answers.draws)
+        rarity = answers.known.get("rarity", np.full(n, np.nan))
+        way = answers.known.get("way", np.zeros(n, dtype=np.int64))
+        return Plans(draws.values, draws.key, draws.probability, rarity, way)
+
+    def _alone(self, question: Question, query: Query, none: Plans) -> Plans:
+        """Plans that change one feature, wherever the model's answer along it is the wanted one; or `none`."""
+        free = np.flatnonzero(~(query.frozen | _constant(self.model))).tolist()
+        strips = strips_of(self.model, question.own[0], question.target, free, self.names, self.cells)
+        best = {j: max((at["probability"] for at in strips[self.names.keys[j]]), default=0.0) for j in free}
+        likely = [j for j in sorted(free, key=lambda j: -best[j]) if best[j] >= self._needed(query)]
+        parts = [none]
+        for way, j in enumerate(likely[:MOST_ALONE]):
+            others = [name for k, name in enumerate(self.model.schema.names) if k != j]
+            try:
+                narrowed = question.under(question.request.constraints.merge(Constraints(frozen=others))).query()
+                plans = self._plans_of(find(self.model, narrowed))
+            except UserError:
+                continue
+            parts.append(plans.but(way=np.full(len(plans), way)))
+        plans = Plans.join(parts)
+        moved = np.abs(np.nan_to_num(plans.values - question.own, nan=1.0)) / self.model.encoding.scale
+        order = np.argsort(np.where(differ(plans.values, question.own), moved, 0.0).sum(axis=1), kind="stable")
+        return plans.take(order[: question.request.n])
+
+    def answer(self, question: Question, *, thorough: bool = False) -> dict[str, Any]:
+        """The answer to `ask`, or with `thorough` to `search`, but for its number."""
         head = self._head(question)
         if question.is_already:
             return {**head, "status": "already", "found": 0, "plans": [], "pressure": [], "reach": {}, **NOTHING}
-        found = self.find(question)
+        found = self.find(question, thorough=thorough)
         plans = self.plans(question, found)
         values = question.own[:0] if found.pool is None else found.pool.reached
         pressure = pressures_of(self.model, found.query, question.limits)
@@ -70,8 +143,10 @@ class Asker:
             **head,
             "needed": round(self._needed(found.query), 6),
             "needed_percent": percent(self._needed(found.query)),
+            "p": found.query.request.p,
             "status": _status(found, len(plans), question.request.n),
             "found": found.count,
+            "search": _search(found),
             "plans": plans,
             "pressure": pressure,
             "reach": reach_of(values, question.own, self.names, self.cells),
@@ -151,20 +226,33 @@ class Asker:
         if self.model.certificate is None:
             return None
         rate = self.model.certificate.valid_at_least(int(query.context.target[0]), query.sort)
-        if rate <= 0:
+        if np.isnan(rate):
             return None
         shown = f"{np.floor(1000 * rate) / 10:g} %"
         sentence = f"Of plans like these, at least {shown} were right on rows that the model had not seen."
-        return {"at_least": round(rate, 4), "percent": shown, "sentence": sentence}
+        return {"at_least": round(rate, 4), "percent": shown, "weak": rate < WEAK, "sentence": sentence}
 
 
-NOTHING: dict[str, Any] = {"closed": [], "shortfall": None, "certified": None}
+NOTHING: dict[str, Any] = {"closed": [], "shortfall": None, "certified": None, "search": None, "p": None}
 
 
 def _status(found: Found, got: int, wanted: int) -> str:
+    """One of the words for an outcome; what was merely not found is not proved to be infeasible."""
     if found.impossible is not None:
-        return "impossible"
-    return "none" if got == 0 else "short" if got < wanted else "found"
+        return "contradictory"
+    if got == 0:
+        return "infeasible" if found.is_proof else "not_found"
+    return "short" if got < wanted else "found"
+
+
+def _search(found: Found) -> dict[str, Any] | None:
+    """What the thorough search looked at; None where none was made."""
+    if not found.searched:
+        return None
+    one = found.search
+    if one is None:
+        return {"looked_at": 0, "all": False, "accepted": 0}
+    return {"looked_at": one.looked_at, "all": one.all, "accepted": one.accepted}
 
 
 def _constant(model: Model) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["ManyPeople"]
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,8 +25,23 @@ from dicoflex.model import Model
 from dicoflex.request import Request
 
 Ints = NDArray[np.int64]
-Ways = dict[int, str | None]
-"""For the places of people, why there is no way; None where there is one."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """What came of asking for one person.
+
+    reason: why nothing was found; None where something was. proved: whether there is nothing. changes: how many changes
+    the plan makes that was found.
+    """
+
+    reason: str | None
+    proved: bool = False
+    changes: int = 0
+
+
+Ways = dict[int, Way]
+"""By the places of people."""
 MOST_PEOPLE = 1000
 CHUNK = 40
 
@@ -84,11 +100,21 @@ class ManyPeople:
             query = Query.make(self.model, rows, request)
             if query.limits is None or query.feasible.any():
                 raise
-            return dict(zip(chunk.tolist(), map(str, query.limits.reasons), strict=True))
-        return {int(i): found.reasons[k][2] if k in found.reasons else None for k, i in enumerate(chunk)}
+            return {i: Way(str(why), True) for i, why in zip(chunk.tolist(), query.limits.reasons, strict=True)}
+        changes = dict(zip(found.positions.tolist(), found.changed_cells.sum(axis=1).tolist(), strict=True))
+        proofs = {k for k, one in found.searches.items() if one.is_proof}
+        return {
+            int(i): Way(found.reasons[k][2], k in proofs) if k in found.reasons else Way(None, changes=changes[k])
+            for k, i in enumerate(chunk)
+        }
 
     def _told(self, ways: Ways, groups: Groups) -> dict[str, Any]:
-        with_way = {i for i, why in ways.items() if why is None}
+        with_way = {i for i, way in ways.items() if way.reason is None}
+
+        def burden(own: Ints) -> float | None:
+            changes = [ways[i].changes for i in own.tolist() if i in with_way]
+            return round(float(np.mean(changes)), 4) if changes else None
+
         return {
             "with_way": len(with_way),
             "groups": [
@@ -96,12 +122,18 @@ class ManyPeople:
                     "group": text,
                     "people": sum(i in ways for i in own.tolist()),
                     "with_way": sum(i in with_way for i in own.tolist()),
+                    "changes": burden(own),
                 }
                 for text, own in groups
             ],
             "without": [
-                {"id": self.people.ids[i], "label": self.people.label(i), "reason": self.names.labelled(why)}
-                for i, why in ways.items()
-                if why is not None
+                {
+                    "id": self.people.ids[i],
+                    "label": self.people.label(i),
+                    "proved": way.proved,
+                    "reason": self.names.labelled(way.reason),
+                }
+                for i, way in ways.items()
+                if way.reason is not None
             ],
         }

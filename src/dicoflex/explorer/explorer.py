@@ -32,7 +32,6 @@ from dicoflex.table.cells import Cells
 from dicoflex.views.words import percent
 
 STREAMED = ("cohort",)
-WARMING: tuple[dict[str, Any], ...] = ({}, {"max_changes": 2})
 
 
 class Explorer:
@@ -42,7 +41,7 @@ class Explorer:
     target: the label that people hope for. key: a private key to sign receipts with.
 
     >>> from dicoflex.model import Model
-    >>> from dicoflex.warming import EXAMPLES, rows_like
+    >>> from dicoflex.examples import EXAMPLES, rows_like
     >>> model = Model.load(EXAMPLES[2])
     >>> explorer = Explorer(model, rows_like(model.schema, 20), target="yes")
     >>> people = explorer.answer("people", {"order": "near"})
@@ -80,6 +79,7 @@ class Explorer:
             "people": self._people,
             "person": self._person,
             "ask": self._ask,
+            "search": self._search,
             "score": self._score,
             "settle": self._settle,
             "loosen": self._loosen,
@@ -108,17 +108,6 @@ class Explorer:
         *_, last = self.stream("cohort", body)
         return last
 
-    def warm(self) -> None:
-        """Ask as a page would, so that no first question waits for anything to be made."""
-        for constraints in WARMING:
-            for i in range(min(2, len(self.people))):
-                body = {"person": self.people.ids[i], "constraints": constraints, "target": self._other(i)}
-                self.answer("ask", body)
-                self.answer("score", {"values": self.people.told(i)["values"], "target": body["target"]})
-
-    def _other(self, i: int) -> Any:
-        return self.model.labels[(int(self.people.result[i]) + 1) % len(self.model.labels)]
-
     # -- messages -----------------------------------------------------------------------------------------------
 
     def _model(self, body: Any) -> dict[str, Any]:
@@ -137,6 +126,10 @@ class Explorer:
     def _ask(self, body: Any) -> dict[str, Any]:
         asked = read(Asking, body)
         return {"seq": asked.seq, **self.asker.answer(self.question(asked))}
+
+    def _search(self, body: Any) -> dict[str, Any]:
+        asked = read(Asking, body)
+        return {"seq": asked.seq, **self.asker.answer(self.question(asked), thorough=True)}
 
     def _score(self, body: Any) -> dict[str, Any]:
         asked = read(Scoring, body)
@@ -165,8 +158,9 @@ class Explorer:
     def _receipt(self, body: Any) -> dict[str, Any]:
         asked = read(Settling, body)
         question = self.question(asked)
-        record = self.receipts.make(question, asked.keys, name=self.names.texts.name or self.name)
-        plans = {plan["key"]: plan for plan in self.asker.plans(question, self.asker.find(question))}
+        found = self.asker.find(question, thorough=True)
+        record = self.receipts.make(question, asked.keys, name=self.names.texts.name or self.name, found=found)
+        plans = {plan["key"]: plan for plan in self.asker.plans(question, found)}
         chosen, limits = [plans[key] for key in asked.keys], [limit.sentence for limit in question.limits]
         signed = record if self.key is None else sign_record(record, key=self.key)
         whom = re.sub(r"[^\w.-]+", "-", asked.person or "by-hand")[:60]

@@ -8,7 +8,7 @@ import math
 from typing import Any
 
 from dicoflex.explorer.messages import MOST_PLANS
-from dicoflex.explorer.sentences import arguments, sentence
+from dicoflex.explorer.sentences import WORDS, arguments, sentence
 from dicoflex.explorer.texts import Names
 from dicoflex.model import Model
 from dicoflex.table.feature import Feature, Kind
@@ -31,6 +31,7 @@ def facts_of(model: Model, names: Names, *, name: str, people: int, wanted: int)
         "texts": names.classes,
         "wanted": model.labels[wanted],
         "people": {"count": people, "word": names.texts.word},
+        "decider": names.texts.decider,
         "features": [_feature(model, names, j) for j in range(len(model.schema))],
         "exponents": {
             "least": min(model.exponents),
@@ -39,6 +40,7 @@ def facts_of(model: Model, names: Names, *, name: str, people: int, wanted: int)
         },
         "confidence": {
             str(label): {"lowest": sure.lowest[i], "usual": sure.default[i], "highest": sure.highest[i]}
+            | ({} if model.survival is None else {"levels": model.levels(i)})
             for i, label in enumerate(model.labels)
         },
         "has_confidence": model.has_confidence,
@@ -48,7 +50,12 @@ def facts_of(model: Model, names: Names, *, name: str, people: int, wanted: int)
             "constraints": own.model_dump(mode="json"),
             "sentences": [sentence(one, names) for one in own.one_by_one()],
             "limits": [
-                {"kind": one.kind, "feature": _key(names, one.feature), "arguments": arguments(one, names)}
+                {
+                    "kind": WORDS.get(one.kind, one.kind),
+                    "feature": _key(names, one.feature),
+                    "sentence": sentence(one, names),
+                    "arguments": arguments(one, names),
+                }
                 for one in own.one_by_one()
             ],
         },
@@ -79,7 +86,8 @@ def _feature(model: Model, names: Names, j: int) -> dict[str, Any]:
         "group": own.group,
         "missing": feature.missing,
         "levels": [{"value": level, "text": names.shown(j, level)} for level in feature.levels],
-        "locked": names.texts.owner if any(one.kind == "frozen" for one in owner) else None,
+        # True says so in the page's own words.
+        "locked": (names.texts.owner or True) if any(one.kind == "frozen" for one in owner) else None,
         "limits": [sentence(one, names) for one in owner if one.kind != "frozen"],
         "marginal": _marginal(model, feature, j),
         "scale": "symlog" if is_skewed(feature, float(model.encoding.scale[j])) else "linear",

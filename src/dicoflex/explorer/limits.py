@@ -62,8 +62,9 @@ def wish_of(asked: Limited, own: Values, names: Names, cells: Cells) -> Wish:
             raise RefusedError(f"{kind}: {named('feature', name, names.keys)}", place=f"/constraints/{kind}")
     pins = {names.schema.names[_place(key, names, "/pinned")]: value for key, value in asked.pinned.items()}
     limits = [_limit(one, names) for one in stated.one_by_one() if KINDS[one.kind].role == "limit"]
-    limits += [_limit(one, names) for one in Constraints.pin(pins).one_by_one()]
-    whole = _merged(stated, Constraints.pin(pins))
+    pinned = Constraints.pin(pins)
+    limits += [_limit(one, names) for one in pinned.one_by_one()]
+    whole = _merged(stated, pinned)
     for number, refused in enumerate(asked.refused):
         j = _place(refused.feature, names, f"/refused/{number}/feature")
         piece = refusal(refused, names.schema.features[j], cells.shown(j, float(own[j])))

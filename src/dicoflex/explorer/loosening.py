@@ -18,7 +18,7 @@ from dicoflex.explorer.question import Question
 from dicoflex.explorer.sentences import WORDS
 from dicoflex.explorer.texts import Names
 from dicoflex.explorer.variations import as_body, parts_of, without
-from dicoflex.model import Model
+from dicoflex.model import SAFE, Model
 
 MOST_TOLD = 8
 MOST_TRIED = 40
@@ -36,7 +36,7 @@ class Loosener:
         question = self.question(asked)
         if question.is_already:
             return []
-        count = self.asker.find(question).count
+        count = self.asker.find(question, thorough=True).count
         found = [*self._of_constraints(asked, question, count), *self._of_pieces(asked, question.limits, count)]
         found += self._of_confidence(asked, question, count)
         return sorted(found, key=lambda one: -one["found"])[:MOST_TOLD]
@@ -86,7 +86,8 @@ class Loosener:
         if not self.model.has_confidence:
             return []
         sure = self.model.confidence
-        given = float(sure.default[question.target]) if asked.confidence is None else asked.confidence
+        level = SAFE if asked.confidence is None else asked.confidence
+        given = float(self.model.level(level)[question.target]) if isinstance(level, str) else level
 
         def changed(confidence: float) -> Asking:
             return asked.model_copy(update={"confidence": confidence})

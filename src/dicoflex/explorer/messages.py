@@ -21,6 +21,7 @@ from typing import Annotated, Any, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from dicoflex.errors import QueryError
+from dicoflex.request import Level
 
 MOST_PLANS = 12
 Plain = bool | int | float | str | None
@@ -54,7 +55,7 @@ class Limited(Body):
     target: bool | int | float | str | None = None
     n: Count = 4
     p: float | None = None
-    confidence: float | None = Field(default=None, ge=0, le=1)
+    confidence: Annotated[float, Field(ge=0, le=1)] | Level | None = None
     constraints: dict[str, Any] = Field(default_factory=dict)
     pinned: dict[str, Plain] = Field(default_factory=dict)
     refused: list[NotThis] = Field(default_factory=list, max_length=200)

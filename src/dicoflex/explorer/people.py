@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["People"]
 
 from collections import Counter
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,13 @@ from dicoflex.explorer.messages import Looking, RefusedError
 from dicoflex.explorer.texts import Names
 from dicoflex.model import Model
 from dicoflex.runtime.printable import printable
-from dicoflex.stand_in import BLOCK
 from dicoflex.table.cells import Cells
 from dicoflex.values import plain
 from dicoflex.views.words import percent
 
 OFFERED = 3
+ABOUT = 3
+"""So many values tell who somebody is, where the texts name none to show."""
 
 
 class People:
@@ -35,7 +37,7 @@ class People:
         self.names, self.model = names, model
         self.ids = _distinct([printable(str(plain(label))) for label in rows.index.to_flat_index()])
         self.places = {name: i for i, name in enumerate(self.ids)}
-        self.probabilities = model.stand_in.probabilities(self.values, each=BLOCK)
+        self.probabilities = model.stand_in.probabilities(self.values)
         self.result: NDArray[np.int64] = self.probabilities.argmax(axis=1)
         self.cells = Cells(model.plain_rows)
 
@@ -55,19 +57,39 @@ class People:
         texts = [self.names.shown(j, cells[j]) for j in (self.names.places[key] for key in told)]
         return " · ".join([self.ids[i], *texts])
 
+    @cached_property
+    def _levels(self) -> list[str]:
+        """The levels that tell who somebody is, to search in; a number typed is a name, and not part of another one."""
+        places = [j for j in self._about if not self.model.schema.features[j].is_number]
+        cells = (self.cells.plain(values) for values in self.values)
+        return ["\n".join(self.names.shown(j, row[j]) for j in places).casefold() for row in cells]
+
+    @property
+    def _about(self) -> list[int]:
+        """The features that tell who somebody is: those that the texts show, or else the first."""
+        told = [self.names.places[key] for key in self.names.texts.show if key in self.names.places]
+        return told or list(range(min(ABOUT, len(self.names.keys))))
+
     def listed(self, asked: Looking, wanted: int) -> dict[str, Any]:
         """A page of the list, and three who lack the wanted result, the nearest to it first."""
         near = np.argsort(-self._nearness(wanted), kind="stable")
         order = near if asked.order == "near" else np.arange(len(self))
         if asked.search:
             word = asked.search.casefold()
-            order = np.array([i for i in order if word in self.label(int(i)).casefold()], dtype=np.int64)
+            named = [i for i in order if word in self.label(int(i)).casefold()]
+            known = {int(i) for i in named}
+            # Who is called so comes before who is merely so.
+            order = np.array(
+                [*named, *(i for i in order if int(i) not in known and word in self._levels[int(i)])], dtype=np.int64
+            )
         page = order[asked.offset : asked.offset + asked.most]
         lacking = [int(i) for i in near if self.result[i] != wanted]
         return {
             "total": len(order),
             "people": [self._entry(int(i), wanted) for i in page],
+            "lacking": len(lacking),
             "offered": [self.ids[i] for i in lacking[:OFFERED]],
+            "near": [self._entry(i, wanted) for i in lacking[:OFFERED]],
         }
 
     def _nearness(self, wanted: int) -> NDArray[np.float64]:
@@ -77,9 +99,14 @@ class People:
 
     def _entry(self, i: int, wanted: int) -> dict[str, Any]:
         chance = float(self.probabilities[i, wanted])
+        cells = self.cells.plain(self.values[i])
         return {
             "id": self.ids[i],
             "label": self.label(i),
+            "about": [
+                {"feature": self.names.keys[j], "value": cells[j], "text": self.names.shown(j, cells[j])}
+                for j in self._about
+            ],
             "result": self.model.labels[self.result[i]],
             "result_text": self.names.classes[self.result[i]],
             "probability": round(chance, 6),
@@ -92,6 +119,8 @@ class People:
         return {
             "id": self.ids[i],
             "label": self.label(i),
+            "previous": self.ids[i - 1] if i > 0 else None,
+            "next": self.ids[i + 1] if i + 1 < len(self) else None,
             "values": dict(zip(keys, cells, strict=True)),
             "texts": {key: self.names.shown(j, cells[j]) for j, key in enumerate(keys)},
             "result": self.model.labels[self.result[i]],

@@ -46,8 +46,8 @@ class Question:
 
     def query(self) -> Query:
         """The question as the model takes it; what does not fit is refused here, before anything is drawn."""
-        asked = bind(self.model, self.request).asked(self.request)
-        return Query.of_values(self.model, self.own, np.array([self.target]), asked)
+        bound = bind(self.model, self.request)
+        return Query.of_values(self.model, self.own, np.array([self.target]), bound.asked(self.request), bound)
 
     def under(self, constraints: Constraints, *, confidence: float | bool | None = False, n: int = 0) -> Question:
         """The same question under other limits. confidence: False leaves it as it is."""

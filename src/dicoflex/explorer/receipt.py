@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["NOTE", "Receipts", "check_receipt"]
+__all__ = ["NOTE", "UNCOVERED", "Receipts", "check_receipt"]
 
 import hashlib
 import json
@@ -12,7 +12,7 @@ from typing import Any
 
 from dicoflex.answers.aiming import aimed
 from dicoflex.errors import SignatureError, UserError
-from dicoflex.explorer.asking import Asker
+from dicoflex.explorer.asking import Asker, Found
 from dicoflex.explorer.messages import RefusedError
 from dicoflex.explorer.question import Question, label_of
 from dicoflex.explorer.settling import Settler
@@ -23,6 +23,8 @@ from dicoflex.table.cells import Cells
 from dicoflex.targets import Interval, read_goal
 
 KIND, VERSION = "dicoflex receipt", 1
+UNCOVERED = ("made", "name", "person")
+"""What a receipt says that no model can give again: when it was made, what it is called, and for whom."""
 NOTE = "A plan says what the model would answer, not what causes what."
 
 
@@ -35,9 +37,14 @@ class Receipts:
         self.asker = Asker(model, self.names, Cells(model.plain_rows))
         self.settler = Settler(model, self.names, self.asker, _nobody)
 
-    def make(self, question: Question, keys: Sequence[str], *, name: str, made: str | None = None) -> dict[str, Any]:
-        """The record of the plans with these keys; one that is not among the answers is refused."""
-        found = self.asker.find(question)
+    def make(
+        self, question: Question, keys: Sequence[str], *, name: str, made: str | None = None, found: Found | None = None
+    ) -> dict[str, Any]:
+        """The record of the plans with these keys; one that is not among the answers is refused.
+
+        found: what came of the question, where it was asked already.
+        """
+        found = self.asker.find(question, thorough=True) if found is None else found
         plans = {plan["key"]: plan for plan in self.asker.plans(question, found)}
         odd = next((key for key in keys if key not in plans), None)
         if odd is not None or not keys:
@@ -109,8 +116,9 @@ def _again(record: dict[str, Any], model: Model) -> dict[str, Any]:
 
 def _plan(plan: dict[str, Any], verdict: dict[str, Any]) -> dict[str, Any]:
     changes = [{part: one[part] for part in ("feature", "before", "after")} for one in plan["changes"]]
+    obeys = [{part: one[part] for part in ("constraint", "holds")} for one in verdict["checks"]]
     kept = {part: plan[part] for part in ("key", "values", "probability", "rarity", "cost")}
-    return {**kept, "changes": changes, "obeys": verdict["checks"]}
+    return {**kept, "changes": changes, "obeys": obeys}
 
 
 def _digest(record: dict[str, Any]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["WORDS", "arguments", "sentence"]
 
+from collections.abc import Callable
 from typing import Any
 
 from dicoflex.constraints.kinds import OneConstraint
@@ -27,7 +28,7 @@ WORDS = {
 def sentence(one: OneConstraint, names: Names) -> str:
     """One limit in words, with the labels that the page shows."""
     if one.feature is None:
-        return _of_all(one)
+        return names.labelled(_of_all(one))
     j = names.schema.position(one.feature)
     label = names.labels[j]
     match one.kind, one.args:
@@ -43,8 +44,10 @@ def sentence(one: OneConstraint, names: Names) -> str:
             return f"{label} may not become {_either(values, names, j)}"
         case "pinned", (value,):
             return f"{label} is {names.shown(j, value)}"
+        case "transitions", (moves,):
+            return f"{label}: " + "; ".join(_move(origin, ends, names, j) for origin, ends in moves.items())
         case "consequences", (text,):
-            return f"{label} follows from other values: {text}"
+            return f"{label} follows from other values: {names.labelled(text)}"
         case "steps", (step,):
             return f"{label} in steps of {names.shown(j, step)}"
         case "cost", (cost,):
@@ -78,6 +81,12 @@ def _direction(kind: str, names: Names, j: int) -> str:
     return f"only towards “{names.shown(j, feature.levels[-1 if kind == 'increase' else 0])}”"
 
 
+def _move(origin: Any, ends: tuple[Any, ...], names: Names, j: int) -> str:
+    """From one level, where to."""
+    start = names.shown(j, origin)
+    return f"from {start} only to {_either(tuple(ends), names, j)}" if ends else f"{start} stays"
+
+
 def _either(values: tuple[Any, ...], names: Names, j: int) -> str:
     *first, last = (names.shown(j, value) for value in values)
     return f"{', '.join(first)} or {last}" if first else last
@@ -94,13 +103,15 @@ def arguments(one: OneConstraint, names: Names) -> dict[str, Any]:
         case "pinned" | "steps", (value,):
             return {"value": value, "text": names.shown(names.schema.position(one.feature), value)}
         case "transitions", (moves,):
-            return {"moves": [[origin, list(ends)] for origin, ends in moves.items()]}
+            j = names.schema.position(one.feature)
+            texts = [[names.shown(j, origin), [names.shown(j, end) for end in ends]] for origin, ends in moves.items()]
+            return {"moves": [[origin, list(ends)] for origin, ends in moves.items()], "texts": texts}
         case "max_changes" | "max_cost", (most,):
             return {"most": most}
         case "rules", (text,):
-            return {"rule": text}
+            return {"rule": names.labelled(text)}
         case "consequences", (text,):
-            return {"value": text}
+            return {"value": names.labelled(text)}
         case "cost", (cost,):
             return {"cost": cost.weight if isinstance(cost, PerUnit) else cost, "per_unit": isinstance(cost, PerUnit)}
     found: dict[str, Any] = jsonable({"arguments": one.args} if one.args else {})
@@ -109,10 +120,10 @@ def arguments(one: OneConstraint, names: Names) -> dict[str, Any]:
 
 def _range_arguments(limits: Range, names: Names, one: OneConstraint) -> dict[str, Any]:
     j = names.schema.position(one.feature)
-    absolute = limits.kind == "absolute"
+    show: Callable[[float], str] = {
+        "absolute": lambda value: names.shown(j, value), "relative": percent, "difference": signed
+    }[limits.kind]  # fmt: skip
     texts = {
-        f"{end}_text": names.shown(j, value)
-        for end, value in (("low", limits.low), ("high", limits.high))
-        if value is not None and absolute
+        f"{end}_text": show(value) for end, value in (("low", limits.low), ("high", limits.high)) if value is not None
     }
     return {"low": limits.low, "high": limits.high, "of": limits.kind, **texts}

@@ -41,7 +41,7 @@ class Settler:
         question = self.question(asked)
         if question.is_already:
             return {"verdicts": {}, "without": [], "curve": []}
-        found = self.asker.find(question)
+        found = self.asker.find(question, thorough=True)
         limits = question.limits[:MOST_LIMITS]
         return {
             "verdicts": self.verdicts(question, found, asked.keys),
@@ -75,8 +75,13 @@ class Settler:
         bound = query.request.constraints
         found = verify(rows, frame_of(self.model, asked, values, places), places, bound, self.model.schema)
         words = {one.label: sentence(one, self.names) for one in bound.one_by_one()}
+        stated = {limit.one.label for limit in question.limits}
         return [
-            {"constraint": words.get(label, "every value is one that the table has"), "holds": holds}
+            {
+                "constraint": words.get(label, "every value is one that the table has"),
+                "whose": "caller" if label in stated else "owner" if label in words else "table",
+                "holds": holds,
+            }
             for label, holds in zip(found["constraint"].tolist(), found["holds"].tolist(), strict=True)
         ]
 

@@ -11,7 +11,6 @@ import numpy as np
 
 from dicoflex.explorer.texts import Names
 from dicoflex.model import Model
-from dicoflex.stand_in import BLOCK
 from dicoflex.table.cells import Cells
 from dicoflex.table.encoding import Values
 from dicoflex.table.feature import Feature
@@ -42,7 +41,7 @@ def strips_of(
     for j, grid, at in zip(which, grids, start[:-1], strict=True):
         rows[at : at + len(grid), j] = grid
     rows = model.encoding.snap(rows) if len(rows) else rows
-    said = model.stand_in.probabilities(rows, each=BLOCK)[:, target] if len(rows) else np.zeros(0)
+    said = model.stand_in.probabilities(rows)[:, target] if len(rows) else np.zeros(0)
     found = {}
     for j, grid, at in zip(which, grids, start[:-1], strict=True):
         plain = [cells.shown(j, value) for value in rows[at : at + len(grid), j].tolist()]

@@ -41,8 +41,9 @@ class Texts(BaseModel):
     """What a page calls things; all of it may be left out.
 
     name: of the model. word: for a person, "applicant". lead: a sentence at the top. owner: why the owner's locks can't
-    be opened. wanted: the text of the result that people hope for. results: by a label's text. show: features that
-    tell people apart in a list.
+    be opened; without it the page says so itself. decider: who decides, "the bank"; "whoever decides" without it.
+    wanted: the text of the result that people hope for. results: by a label's text. show: features that tell people
+    apart in a list.
 
     >>> Texts.model_validate({"features": {"age": {"text": "Age", "unit": "years"}}}).features["age"].unit
     'years'
@@ -53,7 +54,8 @@ class Texts(BaseModel):
     name: str = ""
     word: str = "person"
     lead: str = ""
-    owner: str = "can't be part of a plan"
+    owner: str = ""
+    decider: str = ""
     wanted: str | None = None
     results: dict[str, str] = Field(default_factory=dict)
     show: list[str] = Field(default_factory=list)

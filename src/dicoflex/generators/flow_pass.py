@@ -1,20 +1,17 @@
-"""A flow's inverse pass, compiled."""
+"""A flow's pass on single points, forward and back, by the core."""
 
 from __future__ import annotations
 
 __all__ = ["Network", "Program", "condition", "pack", "run"]
 
-from math import log
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dicoflex import _core
 from dicoflex.errors import ModelFileError
-from dicoflex.runtime.compiled import compiled
 from dicoflex.runtime.threads import in_threads
-
-LOG_SLOPE = log(1e-3)
 
 
 class Program(NamedTuple):
@@ -80,85 +77,19 @@ class Network(NamedTuple):
 def condition(program: Program, contexts: NDArray[np.float32]) -> NDArray[np.float64]:
     """What each context adds to the first hidden layer of every transform: (n, l, u)."""
     n_transforms, _, units = program.context.shape
-    hidden = np.empty((len(contexts), n_transforms, units))
-    in_threads(lambda low, high: _condition(low, high, program, contexts, hidden), len(contexts))
+    hidden, flow = np.empty((len(contexts), n_transforms, units)), _core.Flow(*program)
+    in_threads(lambda low, high: flow.condition(contexts, low=low, high=high, hidden=hidden), len(contexts))
     return hidden
-
-
-@compiled(nogil=True)
-def _condition(low, high, program, contexts, hidden):  # type: ignore[no-untyped-def]
-    n_transforms, n_context, units = program.context.shape
-    for i in range(low, high):
-        for k in range(n_transforms):
-            hidden[i, k] = program.context_bias[k]
-            for c in range(n_context):
-                value = contexts[i, c]
-                if value != 0.0:
-                    for u in range(units):
-                        hidden[i, k, u] += program.context[k, c, u] * value
 
 
 def run(
     program: Program, hidden: NDArray[np.float64], points: NDArray[np.float64], draws: int, inverse: bool
 ) -> NDArray[np.float64]:
     """Take `points` (n * draws, D) through the flow or back, in place; the log determinants of the way forward."""
-    log_det = np.zeros(len(points))
-    in_threads(lambda low, high: _run(low, high, program, hidden, points, draws, inverse, log_det), len(points))
+    log_det, flow = np.zeros(len(points)), _core.Flow(*program)
+
+    def work(low: int, high: int) -> None:
+        flow.pass_points(hidden, draws=draws, inverse=inverse, low=low, high=high, points=points, log_det=log_det)
+
+    in_threads(work, len(points))
     return log_det
-
-
-@compiled(nogil=True)
-def _run(low, high, program, hidden, points, draws, inverse, log_det):  # type: ignore[no-untyped-def]
-    n_transforms, layers, units = program.ready.shape
-    width = program.sequence.shape[1]
-    for i in range(low, high):
-        before, out = np.empty((layers, units)), np.empty((2, width))
-        known = np.empty(layers, np.int64)
-        for k in range(n_transforms):
-            at = n_transforms - 1 - k if inverse else k
-            log_det[i] += _transform(program, at, hidden[i // draws, at], points[i], inverse, before, out, known)
-
-
-@compiled()
-def _transform(program, at, start, point, inverse, before, out, known):  # type: ignore[no-untyped-def]
-    """One transform on one point, in place: z = x * exp(alpha) + mu, or x = (z - mu) / exp(alpha), step by step."""
-    sequence, first, ready = program.sequence[at], program.first[at], program.ready[at]
-    hidden, weights = program.hidden[at], program.out[at]
-    before[0] = start
-    before[1:] = program.hidden_bias[at]
-    out[:] = program.out_bias[at]
-    known[:] = 0
-    log_det = 0.0
-    for t in range(len(point)):
-        _wake(hidden, weights, ready, t, before, out, known)
-        j = sequence[t]
-        mu, alpha = out[0, t], out[1, t] / (1.0 + abs(out[1, t] / LOG_SLOPE))
-        x = (point[j] - mu) / np.exp(alpha) if inverse else point[j]
-        point[j] = x if inverse else x * np.exp(alpha) + mu
-        log_det += alpha
-        _add(before[0], first[t], x, known[0])
-    return log_det
-
-
-@compiled()
-def _wake(hidden, weights, ready, t, before, out, known):  # type: ignore[no-untyped-def]
-    """Pass on the units that are ready at step `t`, layer by layer; `known` counts those done in each layer."""
-    layers, units = before.shape
-    for m in range(layers):
-        u = known[m]
-        while u < units and ready[m, u] <= t:
-            active = before[m, u]
-            if not active <= 0.0:  # the ReLU, and a NaN is passed on
-                if m + 1 < layers:
-                    _add(before[m + 1], hidden[m, u], active, known[m + 1])
-                else:
-                    _add(out[0], weights[u, 0], active, t)
-                    _add(out[1], weights[u, 1], active, t)
-            u += 1
-        known[m] = u
-
-
-@compiled()
-def _add(total, weights, value, start):  # type: ignore[no-untyped-def]
-    for u in range(start, len(total)):
-        total[u] += weights[u] * value

@@ -225,7 +225,7 @@ class _Flow(ABC):
         return np.concatenate([self.encoding.to_reals(context.query), onehot, p, m], axis=1)
 
     def _program(self) -> Program:
-        """The present weights, laid out for the compiled pass."""
+        """The present weights, laid out for the core."""
         width = self.encoding.n_reals
         transforms = by_transform(self._present())
         chain = [pack(network_of(own, width, self._n_context, self._settings), width) for own in transforms]

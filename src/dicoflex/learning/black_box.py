@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-__all__ = ["BlackBox", "agreed", "wrapped"]
+__all__ = ["BlackBox", "Opened", "agreed", "column_order", "opened", "wrapped"]
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,10 +14,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dicoflex.errors import BlackBoxError, SettingError
+from dicoflex.learning.calls import CallConfig, Caller, caller_of
 from dicoflex.table.encoding import Encoding, Values
-from dicoflex.values import plain
+from dicoflex.table.inference import check_frame
+from dicoflex.targets import on_decision_scale
+from dicoflex.values import is_number, plain
 
-CHUNK = 100_000
 WEAK = 0.8
 MOST_WEAK = 5
 
@@ -26,21 +28,32 @@ MOST_WEAK = 5
 class BlackBox:
     """`predict_proba` behind the encoding: encoded rows in, probabilities of the sorted labels out."""
 
-    predict_proba: Callable[[pd.DataFrame], Any]
+    predict_proba: Callable[[pd.DataFrame], Any] | Caller
     encoding: Encoding
     n_classes: int
-    calls: int = 0
-    rows: int = 0
+    order: list[int] | None = None
+    """Which column belongs to each of the sorted labels; None: that of its place."""
+    threshold: float | None = None
+    """The probability from which on the second of two labels is given; None: a half."""
+    caller: Caller = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.caller = caller_of(self.predict_proba, "predict_proba")
 
     def answers(self, values: Values) -> NDArray[np.float64]:
         """The black box's probabilities (n, classes), asked for in bounded chunks."""
-        parts = [self._ask(values[i : i + CHUNK]) for i in range(0, len(values), CHUNK)]
+        size = self.caller.config.chunk
+        parts = [self._ask(values[i : i + size]) for i in range(0, len(values), size)]
         return np.concatenate(parts) if parts else np.zeros((0, self.n_classes))
 
     def _ask(self, values: Values) -> NDArray[np.float64]:
-        self.calls += 1
-        self.rows += len(values)
-        answer = _numbers(self.predict_proba(self.encoding.decode(values)))
+        answer = self.caller(self.encoding.decode(values))
+        if self.order is not None:
+            if answer.ndim != 2 or answer.shape[1] != len(self.order):
+                raise BlackBoxError(
+                    f"predict_proba gave shape {answer.shape}, but classes= names {len(self.order)} columns"
+                )
+            answer = answer[:, self.order]
         if answer.shape != (len(values), self.n_classes):
             raise BlackBoxError(
                 f"predict_proba gave an array of shape {answer.shape} for {len(values)} rows and {self.n_classes} "
@@ -48,44 +61,121 @@ class BlackBox:
             )
         if not np.isfinite(answer).all() or (answer < -1e-6).any() or np.abs(answer.sum(axis=1) - 1).max() > 1e-2:
             raise BlackBoxError("predict_proba gave values that are not probabilities: each row must sum to 1")
-        return answer
-
-
-def _numbers(answer: Any) -> NDArray[np.float64]:
-    if hasattr(answer, "detach"):
-        # A tensor that gradients are kept for is no array yet.
-        answer = answer.detach().cpu()
-    try:
-        return np.asarray(answer, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise BlackBoxError(
-            f"predict_proba gave a {type(answer).__name__} that is not numbers; pass a callable that returns "
-            "probabilities, such as clf.predict_proba"
-        ) from None
+        return answer if self.threshold is None else on_decision_scale(answer, float(self.threshold))
 
 
 def wrapped(
-    predict_proba: Callable[[pd.DataFrame], Any] | None,
+    predict_proba: Callable[[pd.DataFrame], Any] | Caller | None,
     classes: Sequence[Any] | None,
     names: list[Any],
     encoding: Encoding,
+    threshold: float | None = None,
 ) -> BlackBox | None:
-    """The black box behind `predict_proba`, its columns in the order of the sorted labels `names`; None without one."""
+    """The black box behind `predict_proba`, its columns in the order of the sorted labels `names`; None without one.
+
+    threshold: the probability from which on the second of two labels is given, where it is not a half.
+    """
     if predict_proba is None:
-        if classes is not None:
-            raise SettingError("classes= says what the columns of predict_proba are; give predict_proba too")
+        for name, given in (("classes", classes), ("threshold", threshold)):
+            if given is not None:
+                raise SettingError(f"{name}= speaks of the columns of predict_proba; give predict_proba too")
         return None
     if not callable(predict_proba):
         raise BlackBoxError(
             f"predict_proba must be a callable, got {type(predict_proba).__name__}; pass clf.predict_proba"
         )
+    if threshold is not None:
+        _check_threshold(threshold, names)
+    order = None if classes is None else column_order(classes, names)
+    return BlackBox(predict_proba, encoding, len(names), order, threshold)
+
+
+@dataclass(frozen=True)
+class Opened:
+    """What a model that is given as an object has: the callable for its probabilities or for its scores, and the labels
+    of the columns of the former."""
+
+    predict_proba: Caller | None = None
+    predict: Caller | None = None
+    classes: list[Any] | None = None
+
+    def labels(self, X: pd.DataFrame, threshold: float | None = None) -> NDArray[Any] | None:
+        """The label that the model gives each row; None where it gives scores."""
+        if self.predict_proba is None or self.classes is None:
+            return None
+        check_frame(X)
+        self.predict_proba.check_budget(2 * len(X))
+        said = _decided(self.predict_proba(X), threshold)
+        labels: NDArray[Any] = np.asarray(pd.Series(self.classes).take(said))
+        return labels
+
+
+def _decided(answer: NDArray[np.float64], threshold: float | None) -> NDArray[np.int64]:
+    """The column of each row's label."""
+    if threshold is None or answer.shape[1:] != (2,):
+        likeliest: NDArray[np.int64] = answer.argmax(axis=1)
+        return likeliest
+    # At the threshold itself the second label is given.
+    return (answer[:, 1] >= threshold).astype(np.int64)
+
+
+def _check_threshold(threshold: Any, names: list[Any]) -> None:
+    """Refuse what is not a probability, and a threshold for other than two labels."""
+    if not is_number(threshold) or not 0 < threshold < 1:
+        raise SettingError(f"threshold must lie between 0 and 1, got {threshold!r}; it is a probability")
+    if len(names) != 2:
+        raise SettingError(
+            f"threshold={threshold:g} is of the probability of the second of two labels, and there are {len(names)}; "
+            "leave it out"
+        )
+
+
+def opened(model: Any, calls: CallConfig | None = None) -> Opened:
+    """A fitted model as a black box: its `predict_proba`; else `predict`, for labels or, of a regressor, scores.
+
+    calls: how it is called.
+
+    Raises
+    ------
+    SettingError
+        Where the object has neither, or was not fitted.
+    """
+    if not callable(getattr(model, "predict", None)):
+        raise SettingError(
+            f"model= takes a fitted model with predict_proba or predict, got {type(model).__name__}; give callables as "
+            "predict_proba= or predict="
+        )
+    try:
+        classes = getattr(model, "classes_", None)
+        proba = getattr(model, "predict_proba", None)
+    except AttributeError:
+        classes = proba = None
     if classes is None:
-        return BlackBox(predict_proba, encoding, len(names))
-    return BlackBox(_reordered(predict_proba, _order(classes, names)), encoding, len(names))
+        if proba is not None:
+            raise SettingError(
+                f"model= is a {type(model).__name__} without classes_: it was not fitted, or it does not say what its "
+                "columns are; fit it, or give predict_proba= and classes="
+            )
+        return Opened(predict=Caller(model.predict, "model.predict", calls))
+    names = [plain(one) for one in classes]
+    said = _certain(model.predict, names) if proba is None else proba
+    return Opened(Caller(said, "model.predict" if proba is None else "model.predict_proba", calls), classes=names)
 
 
-def _order(classes: Sequence[Any], names: list[Any]) -> list[int]:
-    """Which column of the black box belongs to each of the sorted labels."""
+def _certain(predict: Callable[[pd.DataFrame], Any], names: list[Any]) -> Callable[[pd.DataFrame], Any]:
+    """Probabilities of 0 and 1 from labels."""
+
+    def certain(frame: pd.DataFrame) -> NDArray[np.float64]:
+        said = np.asarray(predict(frame)).reshape(len(frame), -1)[:, 0]
+        return np.array([[float(plain(label) == name) for name in names] for label in said]).reshape(-1, len(names))
+
+    return certain
+
+
+def column_order(classes: Sequence[Any] | None, names: list[Any]) -> list[int]:
+    """Which column of the black box belongs to each of the sorted labels; that of its place, without `classes`."""
+    if classes is None:
+        return list(range(len(names)))
     if isinstance(classes, str) or not isinstance(classes, Iterable):
         raise SettingError(f"classes= lists the labels of predict_proba's columns, got {classes!r}; give clf.classes_")
     columns = [plain(c) for c in classes]
@@ -100,17 +190,6 @@ def _order(classes: Sequence[Any], names: list[Any]) -> list[int]:
     return [columns.index(name) for name in names]
 
 
-def _reordered(predict_proba: Callable[[pd.DataFrame], Any], order: list[int]) -> Callable[[pd.DataFrame], Any]:
-    def reordered(frame: pd.DataFrame) -> NDArray[np.float64]:
-        answer = _numbers(predict_proba(frame))
-        if answer.ndim != 2 or answer.shape[1] != len(order):
-            raise BlackBoxError(f"predict_proba gave shape {answer.shape}, but classes= names {len(order)} columns")
-        picked: NDArray[np.float64] = answer[:, order]
-        return picked
-
-    return reordered
-
-
 def agreed(
     black_box: BlackBox, values: Values, labels: NDArray[np.int64], names: list[Any]
 ) -> NDArray[np.float64]:  # fmt: skip
@@ -119,6 +198,7 @@ def agreed(
     They do where they agree with less than half of them, and where the columns in another order agree better than
     chance would have it. Weak agreement with a class is told in a warning.
     """
+    black_box.caller.check_budget(len(values))
     answers = black_box.answers(values)
     said = answers.argmax(axis=1)
     counts = np.bincount(labels * len(names) + said, minlength=len(names) ** 2).reshape(len(names), -1)

@@ -1,13 +1,14 @@
 """What held-out rows teach: the margin by which the stand-in must be surer, and how often answers are valid.
 
 Held-out rows are asked about as users would ask: anything may change, few features, or some frozen. The answers are
-refined with the least margin and shown to the judge once. What the stand-in said too much gives the margin; further
-held-out rows, answered with that margin, give the counts that the certified rate is made of.
+refined with the least margin and shown to the judge once. What the stand-in said too much gives the margin. With it,
+the default confidence is found at which answers last; further held-out rows, answered at that, give the counts that the
+certified rate is made of.
 """
 
 from __future__ import annotations
 
-__all__ = ["LEAST", "Found", "answers_like_asked", "certified"]
+__all__ = ["FIRST", "LEAST", "Found", "answers_like_asked", "certified"]
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -25,6 +26,7 @@ from dicoflex.learning.few_labels import Judge
 from dicoflex.model import Model
 from dicoflex.request import Request
 from dicoflex.runtime.columns import Columns
+from dicoflex.runtime.progress import Deadline
 from dicoflex.table.encoding import Values
 from dicoflex.values import differ
 
@@ -33,13 +35,18 @@ Ints = NDArray[np.int64]
 ROWS = 120
 ANSWERS = 8
 HELD = 0.95
-SLACK = 0.02
+"""The share of answers in which the model is to be as sure as was asked for."""
 LEAST, MOST = 0.02, 0.3
 FEW_LABELS = 0.37, 0.39
 """On few labels alone the stand-in is trusted only where it is all but certain: its boundary is one of many."""
+EXACT = 1e-6
+"""The margin of an exact copy: it says what the model says, but a tie, or the rounding of a sum, is no decision."""
 ENOUGH = 40
 MASKS = 3
 MASKED = 0.3
+# Where time is limited: rows that are asked about at a time, and the share of the time that margins may take.
+PIECE = 4
+FIRST = 0.6
 
 
 @dataclass(frozen=True)
@@ -55,13 +62,25 @@ class Found(Columns):
 
 
 def certified(
-    model: Model, values: Values, labels: Ints, judge: Judge, *, name: str, seed: int, min_count: int = 1
-) -> Model:
+    model: Model, values: Values, labels: Ints, judge: Judge, *, name: str, seed: int, min_count: int = 1,
+    exact: bool = False, settled: Callable[[Model], Model] | None = None, deadline: Deadline | None = None,
+) -> Model:  # fmt: skip
     """The model with margins and counts from held-out rows, of these classes; `name` says who the judge is.
 
-    min_count: with more than one, margins are rounded to whole percent: one is what an answer to one row taught.
+    min_count: with more than one, margins are rounded to whole percent: one is what an answer to one row taught. exact:
+    whether the surrogate is a copy of the judge, which needs no margin. settled: what sets the default confidence of a
+    model that has its margins. deadline: when to end; fewer rows are asked about where it comes early.
     """
+    deadline = deadline or Deadline()
     rng = np.random.default_rng(seed)
+    if exact:
+        certificate = replace(Certificate.none(len(model.classes), EXACT), judge=name)
+        model = replace(model, certificate=certificate)
+        model = model if settled is None else settled(model)
+        if len(values) < 2:
+            return model
+        found = _answers(model, values, labels, rng, deadline)
+        return replace(model, certificate=replace(certificate, counts=_counts(model, found, judge)))
     order = rng.permutation(len(values))
     half = len(order) // 2
     limits = FEW_LABELS if name == CROSS_FITTED else (LEAST, MOST)
@@ -70,13 +89,14 @@ def certified(
     model = replace(model, certificate=Certificate.none(len(model.classes), limits[0]))
     if half < 2:
         return model
-    first = _answers(model, values[order[:half]], labels[order[:half]], rng)
+    first = _answers(model, values[order[:half]], labels[order[:half]], rng, deadline.part(FIRST))
     margin = _margins(model, first, judge, limits)
     if min_count > 1:
         margin = np.round(margin, 2)
     certificate = replace(Certificate.none(len(model.classes)), margin=margin, judge=name)
     model = replace(model, certificate=certificate)
-    second = _answers(model, values[order[half:]], labels[order[half:]], rng)
+    model = model if settled is None else settled(model)
+    second = _answers(model, values[order[half:]], labels[order[half:]], rng, deadline)
     return replace(model, certificate=replace(certificate, counts=_counts(model, second, judge)))
 
 
@@ -86,7 +106,7 @@ def _room(model: Model, values: Values, labels: Ints) -> float:
     return max(LEAST, float(np.median(own - model.confidence.default[labels]))) if len(values) else LEAST
 
 
-def _answers(model: Model, values: Values, labels: Ints, rng: np.random.Generator) -> Found:
+def _answers(model: Model, values: Values, labels: Ints, rng: np.random.Generator, deadline: Deadline) -> Found:
     n_classes = len(model.classes)
     rows = _evenly(labels, rng)
     values, labels = values[rows], labels[rows]
@@ -94,7 +114,7 @@ def _answers(model: Model, values: Values, labels: Ints, rng: np.random.Generato
     def another(rows: Ints) -> Ints:
         return (labels[rows] + rng.integers(1, n_classes, len(rows))) % n_classes
 
-    return answers_like_asked(model, values, another, rng)
+    return answers_like_asked(model, values, another, rng, deadline=deadline)
 
 
 def _evenly(labels: Ints, rng: np.random.Generator) -> Ints:
@@ -108,11 +128,26 @@ def _evenly(labels: Ints, rng: np.random.Generator) -> Ints:
 
 
 def answers_like_asked(
-    model: Model, values: Values, targets: Callable[[Ints], Ints], rng: np.random.Generator, most: int = ROWS
-) -> Found:
-    """Answers to at most `most` of the rows, as users would ask for them; `targets` says what for, by their places."""
-    questions = _questions(model, len(values), targets, rng, most)
-    return Found.join([_asked(model, values, target, request, sort) for target, request, sort in questions])
+    model: Model, values: Values, targets: Callable[[Ints], Ints], rng: np.random.Generator, most: int = ROWS,
+    *, deadline: Deadline | None = None,
+) -> Found:  # fmt: skip
+    """Answers to at most `most` of the rows, as users would ask for them; `targets` says what for, by their places.
+
+    deadline: when to end; where it is near, every sort of question is asked by fewer rows, by one piece at least.
+    """
+    questions = list(_questions(model, len(values), targets, rng, most))
+    if deadline is None or deadline.seconds is None:
+        return Found.join([_asked(model, values, target, request, sort) for target, request, sort in questions])
+    found = []
+    for low in range(0, max(len(rows) for (rows, _), _, _ in questions), PIECE):
+        if low and deadline.is_over:
+            deadline.cut("certificate")
+            break
+        for (rows, target), request, sort in questions:
+            some = slice(low, low + PIECE)
+            if len(rows[some]):
+                found.append(_asked(model, values, (rows[some], target[some]), request, sort))
+    return Found.join(found)
 
 
 def _questions(
@@ -152,7 +187,7 @@ def _asked(model: Model, values: Values, asked: tuple[Ints, Ints], request: Requ
 
 
 def _margins(model: Model, found: Found, judge: Judge, limits: tuple[float, float]) -> Floats:
-    """Per class and region the quantile of what the stand-in said too much, less what may be lacking."""
+    """Per class and region the quantile of what the stand-in said too much."""
     truth = judge(found.values)[np.arange(len(found.values)), found.target]
     least, most = limits
     out = np.full((len(model.classes), 2), least)
@@ -160,7 +195,7 @@ def _margins(model: Model, found: Found, judge: Judge, limits: tuple[float, floa
         for region in (False, True):
             error = (found.said - truth)[(found.target == label) & (found.far == region)]
             if len(error) >= ENOUGH:
-                out[label, int(region)] = np.clip(np.quantile(error, HELD) - SLACK, least, most)
+                out[label, int(region)] = np.clip(np.quantile(error, HELD), least, most)
             elif region:
                 # Too few to know: what lies far out is answered only where the stand-in is nearly certain.
                 out[label, 1] = most

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from dicoflex.answers.aiming import aimed
 from dicoflex.certificate import SORTS, Certificate
 from dicoflex.errors import QueryError
-from dicoflex.learning.certifying import LEAST, Found, answers_like_asked
+from dicoflex.learning.certifying import FIRST, LEAST, Found, answers_like_asked
 from dicoflex.learning.interval_pairs import Intervals
 from dicoflex.model import Model
+from dicoflex.runtime.progress import Deadline
 from dicoflex.score import Score
-from dicoflex.stand_in import BLOCK
 from dicoflex.table.encoding import Values
 from dicoflex.targets import Interval
 
@@ -42,17 +42,18 @@ class _Asked:
 
 
 def certified_scores(
-    model: Model, values: Values, ranks: Floats, judge: Judge, *, name: str, seed: int, min_count: int = 1
-) -> Model:
+    model: Model, values: Values, ranks: Floats, judge: Judge, *, name: str, seed: int, min_count: int = 1,
+    deadline: Deadline | None = None,
+) -> Model:  # fmt: skip
     """The model with a spread and counts from held-out rows of these ranks; `name` says who the judge is.
 
     Answers go to where the stand-in is just sure enough, and so to where it errs: how far off it is there is what the
     spread must allow for, more than how far off it is of real rows.
     """
-    rng = np.random.default_rng(seed)
+    rng, deadline = np.random.default_rng(seed), deadline or Deadline()
     order = rng.permutation(len(values))
     first, second = order[: len(order) // 2], order[len(order) // 2 :]
-    asked = _answers(model, values[first], ranks[first], rng)
+    asked = _answers(model, values[first], ranks[first], rng, deadline.part(FIRST))
     if asked is None:
         return model
     spread = _spread(model, asked, judge(asked.found.values), len(first))
@@ -60,7 +61,7 @@ def certified_scores(
         spread = float(f"{spread:.2g}")
     certificate = replace(Certificate.none(1), margin=np.array([[LEAST, FAR_OUT]]), judge=name)
     model = replace(model, score=replace(_score(model), spread=spread), certificate=certificate)
-    asked = _answers(model, values[second], ranks[second], rng)
+    asked = _answers(model, values[second], ranks[second], rng, deadline)
     if asked is None:
         return model
     return replace(model, certificate=replace(certificate, counts=_counts(asked, judge(asked.found.values))))
@@ -71,7 +72,7 @@ def _spread(model: Model, asked: _Asked, truth: Floats, n_rows: int) -> float:
 
     Few rows tell it badly, and it is taken the wider for that.
     """
-    said = model.stand_in.scores(asked.found.values, each=BLOCK)  # type: ignore[attr-defined]
+    said = model.stand_in.scores(asked.found.values)  # type: ignore[attr-defined]
     error = np.where(said - asked.low <= asked.high - said, said - truth, truth - said)
     sure = float(model.confidence.default[0]) + LEAST
     needed = float(np.quantile(error, HELD) / np.log(sure / (1 - sure)) * (1 + 1 / np.sqrt(n_rows)))
@@ -83,13 +84,19 @@ def _score(model: Model) -> Score:
     return model.score
 
 
-def _answers(model: Model, values: Values, ranks: Floats, rng: np.random.Generator) -> _Asked | None:
-    """Answers for rows whose score lies outside some intervals; None where there are none."""
-    score, drawn, parts = _score(model), Intervals.drawn(rng, INTERVALS), []
+def _answers(
+    model: Model, values: Values, ranks: Floats, rng: np.random.Generator, deadline: Deadline
+) -> _Asked | None:  # fmt: skip
+    """Answers for rows whose score lies outside some intervals, as many as there is time; None where there are none."""
+    score, drawn = _score(model), Intervals.drawn(rng, INTERVALS)
+    parts: list[_Asked] = []
     for low, high in zip(drawn.low, drawn.high, strict=True):
         outside = np.flatnonzero((ranks < low) | (ranks > high))
         if len(outside) == 0:
             continue
+        if deadline.is_over and parts:
+            deadline.cut("certificate")
+            break
         at = [None if np.isinf(end) else float(score.score(np.array([end]))[0]) for end in (low, high)]
         try:
             interval = Interval(at_least=at[0], at_most=at[1])
@@ -98,7 +105,7 @@ def _answers(model: Model, values: Values, ranks: Floats, rng: np.random.Generat
             # What the model refuses, nobody is answered.
             continue
         target = interval.parts[1]
-        found = answers_like_asked(aim, values[outside], _always(target), rng, ROWS)
+        found = answers_like_asked(aim, values[outside], _always(target), rng, ROWS, deadline=deadline)
         parts.append(_Asked(found, np.full(len(found), low), np.full(len(found), high)))
     if not parts:
         return None

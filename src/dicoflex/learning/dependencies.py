@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicoflex.coherence.dependencies import Dependencies
-from dicoflex.coherence.stops import decimals_of
+from dicoflex.coherence.stops import MOST_DECIMALS, decimals_of
 from dicoflex.table.dependency import Dependency
 from dicoflex.table.encoding import Values
 from dicoflex.table.schema import Schema
@@ -17,6 +17,9 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 TOLERANCE = 1e-6
 LEAST_ROWS = 50
+LEAST_UNITS = 10
+MOST_WEIGHT_DIGITS = 9
+FAR_FROM_ROUND, MOST_FAR = 0.4, 0.75
 MOST_SOURCES = 4
 MOST_LEVELS = 200
 ROWS_PER_VALUE = 5
@@ -30,6 +33,8 @@ def find_dependencies(schema: Schema, values: Values, *, min_count: int = 1) -> 
     """Those that hold in all rows: numbers linear in others, products of two, and what follows from a value; and, in
     all rows but one of two hundred, amounts times a rate.
 
+    They hold up to the rounding of the column that follows: a charge in cents is minutes times a rate to half a cent.
+
     min_count: what follows from a value that fewer rows have is not told. Those of features that the schema calls
     independent are left out.
 
@@ -40,7 +45,7 @@ def find_dependencies(schema: Schema, values: Values, *, min_count: int = 1) -> 
     ['high = low + 4']
     """
     numbers = [j for j, f in enumerate(schema.features) if f.is_number and _varies(values[:, j])]
-    whole = values[~np.isnan(values[:, numbers]).any(axis=1)]
+    whole = values[~np.isnan(values[:, numbers]).any(axis=1) & ~_drawn_in(schema, values)]
     found: list[Dependency] = []
     if len(whole) >= LEAST_ROWS and len(numbers) > 1:
         found += _linear(whole, numbers)
@@ -56,8 +61,35 @@ def _varies(column: Floats) -> bool:
     return len(present) > 0 and bool(present.max() > present.min())
 
 
-def _fits(given: Floats, made: Floats) -> bool:
-    return bool(np.abs(given - made).max() <= TOLERANCE * max(1.0, float(np.abs(given).max())))
+def _drawn_in(schema: Schema, values: Values) -> NDArray[np.bool_]:
+    """Which rows have a number that a limit was put in the place of, because too few rows lie as far out."""
+    out = np.zeros(len(values), dtype=bool)
+    if schema.min_count == 1:
+        return out
+    for feature, column in zip(schema.features, values.T, strict=True):
+        for end in (feature.minimum, feature.maximum) if feature.is_number else ():
+            here = column == end
+            if here.sum() < 2 * schema.min_count:
+                out |= here
+    return out
+
+
+def _unit(column: Floats) -> float:
+    """What the values are rounded to; 0 where they are not, or where so few units apart prove nothing."""
+    decimals = decimals_of(column)
+    unit = 10.0**-decimals if decimals <= MOST_DECIMALS else 0.0
+    return unit if column.std() >= LEAST_UNITS * unit else 0.0
+
+
+def _fits(given: Floats, made: Floats, unit: float = 0.0) -> bool:
+    """Whether numbers are what was made, but for rounding to a unit.
+
+    Errors of rounding spread over half a unit. Where most are about half a unit, the numbers were not rounded: the
+    constant is half a unit off, to make room for a row that differs.
+    """
+    rounding, error = TOLERANCE * max(1.0, float(np.abs(given).max())), np.abs(given - made)
+    far = 0.0 if unit == 0.0 else float((error > FAR_FROM_ROUND * unit).mean())
+    return bool(error.max() <= rounding + unit / 2) and far < MOST_FAR
 
 
 def _linear(values: Floats, numbers: list[int]) -> list[Dependency]:
@@ -77,26 +109,39 @@ def _linear(values: Floats, numbers: list[int]) -> list[Dependency]:
 def _linear_in(values: Floats, few: Floats, j: int, free: list[int]) -> Dependency | None:
     centre, spread = values[:, free].mean(axis=0), values[:, free].std(axis=0)
     design = np.column_stack([(few[:, free] - centre) / spread, np.ones(len(few))])
-    weights = np.linalg.lstsq(design, few[:, j], rcond=None)[0]
-    if not _fits(few[:, j], design @ weights):
+    weights, unit = np.linalg.lstsq(design, few[:, j], rcond=None)[0], _unit(values[:, j])
+    # Weights that rounding has blurred reproduce the rows a little less than the true ones.
+    if not _fits(few[:, j], design @ weights, 2 * unit):
         return None
-    used = np.flatnonzero(np.abs(weights[:-1]) > TOLERANCE * values[:, j].std())
+    used = np.flatnonzero(np.abs(weights[:-1]) > TOLERANCE * values[:, j].std() + unit / 4)
     if not 0 < len(used) <= MOST_SOURCES:
         return None
-    of, raw = [free[u] for u in used], _rounded(weights[used] / spread[used])
-    constant = float(_rounded(np.array([np.median(few[:, j] - few[:, of] @ raw)]))[0])
-    if not _fits(values[:, j], values[:, of] @ raw + constant):
+    of = [free[u] for u in used]
+    found = _round_weights(values[:, j], values[:, of], unit)
+    if found is None:
         return None
+    raw, constant = found
     return Dependency(
         kind="linear", follows=j, of=tuple(of), weights=tuple(raw.tolist()), constant=constant,
         decimals=decimals_of(values[:, j]),
     )  # fmt: skip
 
 
-def _rounded(weights: Floats) -> Floats:
-    """Weights as the round numbers that they are within rounding."""
-    near = np.round(weights, 4)
-    return np.where(np.abs(near - weights) <= 1e-7 * np.maximum(1.0, np.abs(weights)), near, weights)
+def _round_weights(given: Floats, sources: Floats, unit: float) -> tuple[Floats, float] | None:
+    """The weights of the fewest digits, and a constant, that make the numbers of all rows; None where none do."""
+    centre, spread = sources.mean(axis=0), sources.std(axis=0)
+    design = np.column_stack([(sources - centre) / spread, np.ones(len(sources))])
+    raw = np.linalg.lstsq(design, given, rcond=None)[0][:-1] / spread
+    for digits in range(MOST_WEIGHT_DIGITS):
+        weights = np.round(raw, digits)
+        made = sources @ weights
+        middle = ((given - made).min() + (given - made).max()) / 2
+        for constant in (float(np.round(middle, least)) for least in range(digits + MOST_DECIMALS)):
+            if weights.all() and _fits(given, made + constant, unit):
+                return weights, constant
+    rest = given - sources @ raw
+    constant = float((rest.min() + rest.max()) / 2)
+    return (raw, constant) if _fits(given, sources @ raw + constant, unit) else None
 
 
 def _products(values: Floats, numbers: list[int]) -> list[Dependency]:
@@ -104,11 +149,12 @@ def _products(values: Floats, numbers: list[int]) -> list[Dependency]:
     found: list[Dependency] = []
     tied: set[int] = set()
     for j in numbers:
+        unit = _unit(values[:, j])
         for a in numbers:
             for b in (b for b in numbers if b > a and j not in (a, b)):
-                if tied & {a, b, j} or not _fits(few[:, j], few[:, a] * few[:, b]):
+                if tied & {a, b, j} or not _fits(few[:, j], few[:, a] * few[:, b], unit):
                     continue
-                if _fits(values[:, j], values[:, a] * values[:, b]):
+                if _fits(values[:, j], values[:, a] * values[:, b], unit):
                     digits = decimals_of(values[:, j])
                     found.append(Dependency(kind="product", follows=j, of=(a, b), decimals=digits))
                     tied |= {j, a, b}
@@ -151,14 +197,14 @@ def _rate(
     """Feature y as x times a rate, if the rows agree on that; at first some rows are asked."""
     z, distinct, code, c = way
     group = np.zeros(len(values), dtype=np.int64) if c is None else values[:, c].astype(np.int64)
-    few = np.linspace(0, len(values) - 1, min(len(values), FIRST_ROWS)).astype(int)
+    few, unit = np.linspace(0, len(values) - 1, min(len(values), FIRST_ROWS)).astype(int), _unit(values[:, y])
     for rows in (few, np.arange(len(values))):
         key = group[rows] * len(distinct) + code[rows]
         entry, back, counts = np.unique(key, return_inverse=True, return_counts=True)
         many = counts >= max(min_count, 2)
         rate = _medians(_shares(values[rows, y], values[rows, x]), back, counts)
         error = np.abs(values[rows, y] - values[rows, x] * rate[back])
-        held = many[back] & (error <= RATE_TOLERANCE * np.abs(values[rows, y]))
+        held = many[back] & (error <= np.maximum(RATE_TOLERANCE * np.abs(values[rows, y]), unit / 2))
         if held.mean() < RATE_HOLDS * (1.0 if rows is not few else many[back].mean()) or not many.any():
             return None
     if counts[many].mean() < ROWS_PER_VALUE:

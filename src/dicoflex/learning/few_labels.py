@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicoflex.learning.stand_in import learn, learn_perceptron, learn_trees, round_splits
-from dicoflex.stand_in import BLOCK, Both, StandIn
+from dicoflex.stand_in import Both, StandIn
 from dicoflex.table.encoding import Encoding, Values
 
 Floats = NDArray[np.float64]
@@ -60,7 +60,7 @@ def learn_few(encoding: Encoding, values: Values, hard: Floats, *, seed: int, mi
     helps = float(np.mean(by_trees.argmax(axis=1) == labels)) >= agreement - WORSE
 
     def mean(rows: Values) -> Floats:
-        total: Floats = np.mean([part.probabilities(rows, each=BLOCK) for part in parts], axis=0)
+        total: Floats = np.mean([part.probabilities(rows) for part in parts], axis=0)
         return total
 
     plain, _ = learn(encoding, values, hard, seed=seed, min_count=min_count)
@@ -76,9 +76,9 @@ def _cross_fitted(
     for part in range(PARTS):
         out = part_of == part
         net = learn_perceptron(encoding, values[~out], hard[~out], seed + 1 + part)
-        said[out] = net.probabilities(values[out], each=BLOCK)
+        said[out] = net.probabilities(values[out])
         trees = learn_trees(encoding, values[~out], hard[~out], seed + 1 + part)
-        by_trees[out] = trees.probabilities(values[out], each=BLOCK)
+        by_trees[out] = trees.probabilities(values[out])
         parts.append(Both(net, trees))
     return parts, said, by_trees
 

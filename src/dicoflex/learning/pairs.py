@@ -3,12 +3,25 @@
 The paper's part is `Teacher.propose`: anchors, p from a set, a mask, and the K nearest rows of another class under
 d_{p,m}. Beyond it, when a judge of rows is at hand, `clamp` makes frozen features equal to the anchor's, `sparsify`
 undoes changes that the target does not need, the more of them the smaller p is, and `prefer_sparse` leaves out
-answers that still change more than others do.
+answers that still change more than others do. `blend` puts answers between two neighbours, so that a density does not
+learn the rows of a small table by heart.
 """
 
 from __future__ import annotations
 
-__all__ = ["Batch", "Conditions", "Pairs", "Teacher", "clamp", "prefer_sparse", "some", "sparsify", "weighted"]
+__all__ = [
+    "Batch",
+    "Conditions",
+    "Pairs",
+    "Teacher",
+    "blend",
+    "clamp",
+    "point_masses",
+    "prefer_sparse",
+    "some",
+    "sparsify",
+    "weighted",
+]
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -21,12 +34,17 @@ from dicoflex.generators.base import Context, Table
 from dicoflex.model import Confidence
 from dicoflex.neighbours import Pool, nearest
 from dicoflex.runtime.columns import Columns
-from dicoflex.table.encoding import Parts, Values
+from dicoflex.table.encoding import Encoding, Parts, Values
 from dicoflex.values import differ
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 LEVELS_LATER = 0.7
+NEAREST_TO_A_ROW = 0.2
+"""The least share that each of two rows has in what is between them. With 0, some answers would all but be a row. Not
+tuned by itself."""
+POINT_MASS = 5
+"""So many equal numbers are a point mass (0, -9, 999, years of age): nothing is put between it and others."""
 Judge = Callable[[Values, Ints], Floats]
 """Encoded rows and targets to the probability of each row's target."""
 Broken = Callable[[Values, Values], NDArray[np.bool_]]
@@ -153,6 +171,63 @@ def weighted(parts: Parts, level_weight: float) -> Parts:
 def clamp(pairs: Pairs) -> Pairs:
     """The pairs with every frozen feature put back to the anchor's value."""
     return replace(pairs, kept=pairs.kept | pairs.frozen)
+
+
+def point_masses(values: Values, encoding: Encoding) -> NDArray[np.bool_]:
+    """Where nothing lies between a value and another one: levels, missing numbers and numbers that many rows share."""
+    shared = np.ones(values.shape, dtype=bool)
+    for j in encoding.number_feature:
+        _, at, counts = np.unique(values[:, j], return_inverse=True, return_counts=True)
+        shared[:, j] = (counts[at.ravel()] >= POINT_MASS) | np.isnan(values[:, j])
+    return shared
+
+
+def blend(
+    pairs: Pairs,
+    values: Values,
+    encoding: Encoding,
+    *,
+    masses: NDArray[np.bool_],
+    share: float,
+    rng: np.random.Generator,
+) -> tuple[Pairs, Values]:
+    """The pairs with a share of their answers moved between two neighbours of their anchor, and the rows.
+
+    Neighbours of one anchor are alike, so what lies between them is as good an answer as they are, once a judge has
+    confirmed it; and nobody's row is then seen as it is. Numbers are on the line between the two, in the same place for
+    all features, so that orders between columns hold; levels and point masses are those of the one or the other.
+
+    Parameters
+    ----------
+    pairs
+        Pairs of one search stand together; those of an anchor that has a single one stay as they are.
+    values, encoding
+        The rows that the pairs point to, and how they are encoded.
+    masses
+        Of each value, whether it is a point mass (`point_masses`).
+    share
+        The share of pairs to move.
+
+    Returns
+    -------
+    Pairs, Values
+        The pairs, and the rows that they now point to: `values`, then those between two.
+    """
+    n = len(pairs)
+    first = np.flatnonzero(np.diff(pairs.anchor, prepend=-1))
+    length = np.diff(np.append(first, n))
+    start, size = np.repeat(first, length), np.repeat(length, length)
+    moved = np.flatnonzero((size > 1) & (rng.random(n) < share))
+    start, size = start[moved], size[moved]
+    other = start + (moved - start + 1 + np.floor(rng.random(len(moved)) * (size - 1)).astype(np.int64)) % size
+    one, two = pairs.row[moved], pairs.row[other]
+    between = rng.uniform(NEAREST_TO_A_ROW, 1.0 - NEAREST_TO_A_ROW, (len(moved), 1))
+    a, b = values[one], values[two]
+    either = np.where(rng.random(a.shape) < between, b, a)
+    rows = encoding.snap(np.where(masses[one] | masses[two], either, a + between * (b - a)))
+    row = pairs.row.copy()
+    row[moved] = len(values) + np.arange(len(moved))
+    return replace(pairs, row=row), np.concatenate([values, rows])
 
 
 def sparsify(

@@ -6,7 +6,7 @@ __all__ = ["Plan", "check_room", "mask_set", "schema_for"]
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,11 +18,12 @@ from dicoflex.errors import DataError, SchemaError, SettingError, named
 from dicoflex.learning.config import FitSettings
 from dicoflex.learning.training import pick_device
 from dicoflex.model_file.layout import LONGEST_HEADER
-from dicoflex.runtime.progress import Progress
+from dicoflex.runtime.progress import Deadline, Progress
 from dicoflex.runtime.randomness import seed_of
 from dicoflex.table.inference import check_frame
 from dicoflex.table.remembered import new_key, read_key
 from dicoflex.table.schema import Schema
+from dicoflex.table.suggestions import warn_of_protected
 
 # The rest of a header is short, but for a line per array.
 ROOM = LONGEST_HEADER * 3 // 4
@@ -32,7 +33,8 @@ ROOM = LONGEST_HEADER * 3 // 4
 class Plan:
     """How to fit, besides the rows: schema (None: inferred), masks to train for, settings, seed, device, progress.
 
-    row_key: the key to remember the rows under; None remembers none.
+    row_key: the key to remember the rows under; None remembers none. deadline: when the fit must have ended.
+    epsilon: of differential privacy; None learns from the rows themselves.
     """
 
     settings: FitSettings
@@ -42,6 +44,8 @@ class Plan:
     device: torch.device
     progress: Progress
     row_key: bytes | None = None
+    deadline: Deadline = field(default_factory=Deadline)
+    epsilon: float | None = None
 
     @classmethod
     def of(
@@ -54,11 +58,16 @@ class Plan:
         device: Any = "auto",
         verbose: bool | None = None,
         remember_rows: Any = False,
+        max_seconds: float | None = None,
+        epsilon: float | None = None,
     ) -> Plan:
         """A plan from the explainer's own words."""
         seed, key = seed_of(random_state), _row_key(remember_rows, settings)
         chosen = pick_device(device)
-        return cls(settings, schema, masks, seed=seed, device=chosen, progress=Progress(verbose), row_key=key)
+        return cls(
+            settings, schema, masks, seed=seed, device=chosen, progress=Progress(verbose), row_key=key,
+            deadline=Deadline(max_seconds), epsilon=epsilon,
+        )  # fmt: skip
 
 
 def _row_key(remember_rows: Any, settings: FitSettings) -> bytes | None:
@@ -76,7 +85,9 @@ def _row_key(remember_rows: Any, settings: FitSettings) -> bytes | None:
 def schema_for(X: pd.DataFrame, given: Schema | None, min_count: int) -> Schema:
     """The schema to fit by: the given one, which must have the columns of `X`, or what `X` shows."""
     if given is None:
-        return Schema.infer(X, min_count=min_count)
+        made = Schema.infer(X, min_count=min_count)
+        warn_of_protected(made.features, made.constraints)
+        return made
     if not isinstance(given, Schema):
         raise SettingError(f"schema must be a Schema, got {type(given).__name__}; make one with Schema.infer")
     check_frame(X)
@@ -85,6 +96,7 @@ def schema_for(X: pd.DataFrame, given: Schema | None, min_count: int) -> Schema:
     if lacking or extra:
         what = f"X lacks the column {lacking[0]!r}" if lacking else f"X has the column {extra[0]!r} besides those"
         raise SchemaError(f"{what} of the schema; give the schema of these rows, Schema.infer(X), or leave it out")
+    warn_of_protected(given.features, given.constraints)
     return given
 
 

@@ -19,7 +19,9 @@ from torch import nn
 
 from dicoflex.coherence.bins import Bins
 from dicoflex.coherence.row_density import BLOCK, QUANTILES, RowDensity, factors_of
+from dicoflex.learning.steps import held_out_rows
 from dicoflex.runtime.own_torch import own_numbers, with_gradients
+from dicoflex.runtime.progress import Deadline
 from dicoflex.runtime.threads import one_torch_thread
 from dicoflex.table.encoding import Values
 from dicoflex.table.rarity import means_of_rows
@@ -33,8 +35,12 @@ BATCH = 512
 STEPS = 1200
 LEAST_STEPS = 120
 ROWS_PER_STEP = 16
-RATE, DECAY = 1e-2, 0.5
-HELD_OUT = 0.1
+RATE = 1e-2
+DECAY, DECAY_POWER, LEAST_DECAY, MOST_DECAY = 12.0, 0.7, 0.5, 30.0
+"""The decay of weights with 1,000 rows, and how it falls as rows grow. With a decay of 0.5, rows were known by heart
+before held-out rows gained all they could. With these, unseen rows of two generated tables are likelier (0.3 nats with
+1,000 rows, 0.1 with 4,000) and those of German as likely or 0.2 nats less; members are told from others with an AUC of
+0.52 to 0.57 instead of 0.59 to 0.67."""
 LEAST_ROWS = 20
 NEVER = -1e4
 LOOKS = 60
@@ -43,19 +49,21 @@ OWN, SHARED, REACH = 0.1, 3.0, 0.25
 
 
 def learn_row_density(
-    schema: Schema, values: Values, labels: Ints, n_classes: int, *, seed: int, min_count: int = 1
-) -> RowDensity:
+    schema: Schema, values: Values, labels: Ints, n_classes: int, *, seed: int, min_count: int = 1,
+    deadline: Deadline | None = None,
+) -> RowDensity:  # fmt: skip
     """The density of rows with these classes; the held-out tenth tells what is usual, by means of `min_count` rows."""
     rng = np.random.default_rng(seed)
     bins = Bins.build(schema, values, n=CELLS, min_count=min_count)
     cells = bins.locate(values)
     order = _order(bins, cells)
-    held = np.zeros(len(values), dtype=bool)
-    held[rng.permutation(len(values))[: max(1, int(HELD_OUT * len(values)))]] = True
+    # The same seed gives the rows that the density of answers holds out: what a model leaks is estimated on them.
+    held = held_out_rows(len(values), rng)
+    held[0] |= not held.any()
     judges = cells[held] if min_count > 1 else None
-    weights = _train(bins, order, cells[~held] if not held.all() else cells, rng, seed, judges)
+    weights = _train(bins, order, cells[~held] if not held.all() else cells, rng, seed, judges, deadline or Deadline())
     nothing = np.zeros((n_classes, len(QUANTILES)))
-    density = RowDensity(bins, factors_of(bins, order, weights), nothing, nothing)
+    density = RowDensity(bins, factors_of(order, weights), nothing, nothing)
     score, least = density.judge(values[held])
     tables = (_by_class(scores, labels[held], n_classes, min_count) for scores in (score, least))
     return RowDensity(bins, density.factors, *tables)
@@ -139,7 +147,7 @@ def _marginals(bins: Bins, order: Ints, cells: Ints, states: int) -> NDArray[np.
 
 
 def _train(
-    bins: Bins, order: Ints, cells: Ints, rng: np.random.Generator, seed: int, judges: Ints | None
+    bins: Bins, order: Ints, cells: Ints, rng: np.random.Generator, seed: int, judges: Ints | None, deadline: Deadline
 ) -> dict[str, NDArray[np.float32]]:  # fmt: skip
     """The weights after all steps, or those that made the rows `judges` likeliest.
 
@@ -151,13 +159,16 @@ def _train(
     decayed = [net.told, net.inner, net.outer]
     plain = [net.start, net.inner_bias, net.outer_bias]
     groups: list[dict[str, Any]] = [{"params": decayed}, {"params": plain, "weight_decay": 0.0}]
-    optimizer = torch.optim.AdamW(groups, lr=RATE, weight_decay=DECAY, betas=(0.9, 0.99))
+    optimizer = torch.optim.AdamW(groups, lr=RATE, weight_decay=_decay(len(cells)), betas=(0.9, 0.99))
     plan = torch.optim.lr_scheduler.OneCycleLR(optimizer, RATE, total_steps=steps, pct_start=0.1)
     state = torch.from_numpy(np.ascontiguousarray(cells[:, order]))
     held = None if judges is None else torch.from_numpy(np.ascontiguousarray(judges[:, order]))
     least, best = np.inf, None
     with one_torch_thread(), with_gradients():
         for step, index in enumerate(_batches(len(cells), steps, rng)):
+            if deadline.is_over:
+                deadline.cut("row density")
+                break
             loss = net.loss(state[index])
             optimizer.zero_grad(set_to_none=True)
             loss.backward()  # type: ignore[no-untyped-call]
@@ -169,6 +180,11 @@ def _train(
                 if now < least:
                     least, best = now, net.arrays()
     return net.arrays() if best is None else best
+
+
+def _decay(n: int) -> float:
+    """The decay of weights that `n` rows are to teach: few rows can't pay for many weights."""
+    return float(np.clip(DECAY * (1000 / max(n, 1)) ** DECAY_POWER, LEAST_DECAY, MOST_DECAY))
 
 
 def _batches(n: int, steps: int, rng: np.random.Generator) -> list[torch.Tensor]:

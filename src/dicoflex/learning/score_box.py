@@ -5,7 +5,7 @@ from __future__ import annotations
 __all__ = ["Predict", "ScoreBox", "is_score", "read_scores"]
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,12 +13,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dicoflex.errors import BlackBoxError, DataError
+from dicoflex.learning.calls import Caller, caller_of
 from dicoflex.score import Score
 from dicoflex.table.encoding import Encoding, Values
 
 Floats = NDArray[np.float64]
 Predict = Callable[[pd.DataFrame], Any]
-CHUNK = 100_000
 MOST_CLASSES = 20
 """More different numbers than these are scores; where they are labels, `predict_proba` says so."""
 LEAST_DIFFERENT = 5
@@ -28,21 +28,20 @@ LEAST_DIFFERENT = 5
 class ScoreBox:
     """`predict` behind the encoding: encoded rows in, ranks of their scores out."""
 
-    predict: Predict
+    predict: Predict | Caller
     encoding: Encoding
     score: Score
-    calls: int = 0
-    rows: int = 0
+    caller: Caller = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.caller = caller_of(self.predict, "predict")
 
     def answers(self, values: Values) -> Floats:
         """The ranks of the black box's scores, asked for in bounded chunks."""
-        parts = [self._ask(values[i : i + CHUNK]) for i in range(0, len(values), CHUNK)]
+        size = self.caller.config.chunk
+        chunks = (values[i : i + size] for i in range(0, len(values), size))
+        parts = [_predicted(self.caller, self.encoding.decode(chunk)) for chunk in chunks]
         return self.score.rank(np.concatenate(parts)) if parts else np.zeros(0)
-
-    def _ask(self, values: Values) -> Floats:
-        self.calls += 1
-        self.rows += len(values)
-        return _predicted(self.predict, self.encoding.decode(values))
 
 
 def is_score(y: Any) -> bool:
@@ -62,11 +61,10 @@ def is_score(y: Any) -> bool:
     return column.ndim == 1 and column.dtype.kind in "iuf" and len(np.unique(column)) > MOST_CLASSES
 
 
-def read_scores(X: pd.DataFrame, y: Any, predict: Predict | None) -> Floats:
+def read_scores(X: pd.DataFrame, y: Any, predict: Caller | None) -> Floats:
     """The score of every row: what `predict` says, or else `y`; a `DataError` where that is no number per row."""
     if predict is not None:
-        if not callable(predict):
-            raise BlackBoxError(f"predict must be a callable, got {type(predict).__name__}; pass model.predict")
+        predict.check_budget(len(X))
         scores = _predicted(predict, X.copy())
     else:
         scores = _column(y, len(X))
@@ -91,16 +89,8 @@ def _column(y: Any, n_rows: int) -> Floats:
     return scores
 
 
-def _predicted(predict: Predict, frame: pd.DataFrame) -> Floats:
-    answer = predict(frame)
-    if hasattr(answer, "detach"):
-        answer = answer.detach().cpu()
-    try:
-        scores = np.asarray(answer, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise BlackBoxError(
-            f"predict gave a {type(answer).__name__} that is not numbers; pass a callable that returns scores"
-        ) from None
+def _predicted(predict: Caller, frame: pd.DataFrame) -> Floats:
+    scores = predict(frame)
     if scores.ndim == 2 and scores.shape[1] == 1:
         scores = scores[:, 0]
     if scores.shape != (len(frame),):

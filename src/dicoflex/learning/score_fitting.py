@@ -14,24 +14,25 @@ from numpy.typing import NDArray
 
 from dicoflex.answers.aiming import narrowest
 from dicoflex.certificate import BLACK_BOX, LABELS, Certificate
-from dicoflex.errors import SettingError
+from dicoflex.errors import BlackBoxError, SettingError
 from dicoflex.generators.base import Table
+from dicoflex.learning.calls import BudgetError, Caller, caller_of
 from dicoflex.learning.certifying_scores import Judge, certified_scores
+from dicoflex.learning.config import ENDS
 from dicoflex.learning.plan import Plan, check_room, mask_set, schema_for
-from dicoflex.learning.reporting import Learned, coherence_for, facts_of, history_of, marginals_for, told
+from dicoflex.learning.reporting import Learned, coherence_for, facts_of, history_of, marginals_for, told, warn_of_weak
 from dicoflex.learning.score_box import Predict, ScoreBox, read_scores
 from dicoflex.learning.score_stand_in import learn_score
 from dicoflex.learning.scored import bands_of, fit_scored
 from dicoflex.learning.steps import Fitted, Task
 from dicoflex.model import BANDS, Model, classes_of
 from dicoflex.score import Score
-from dicoflex.stand_in import BLOCK
 from dicoflex.table.survey import Rows, take_rows
 
 LEAST_HELD = 500
 
 
-def learn_scores(X: pd.DataFrame, y: Any, plan: Plan, *, predict: Predict | None = None) -> Learned:
+def learn_scores(X: pd.DataFrame, y: Any, plan: Plan, *, predict: Predict | Caller | None = None) -> Learned:
     """The model of rows and the scores that the black box gave them; everything is checked before any work starts."""
     started = time.monotonic()
     if not plan.settings.generator.is_judged:
@@ -42,21 +43,29 @@ def learn_scores(X: pd.DataFrame, y: Any, plan: Plan, *, predict: Predict | None
     schema = schema_for(X, plan.schema, min_count)
     check_room(schema, [])
     masks = mask_set(schema, plan.masks)
-    scores = read_scores(X, y, predict)
+    if predict is not None and not callable(predict):
+        raise BlackBoxError(f"predict must be a callable, got {type(predict).__name__}; pass model.predict")
+    caller = None if predict is None else caller_of(predict, "predict")
+    scores = read_scores(X, y, caller)
     score = Score.of(scores, min_count)
     rows = take_rows(
         X, schema, bands_of(score.rank(scores)),
         most=plan.settings.fit.most_rows, seed=plan.seed, row_key=plan.row_key, min_count=min_count,
     )  # fmt: skip
-    box = None if predict is None else ScoreBox(predict, rows.encoding, score)
-    ranks = score.rank(scores[rows.place]) if box is None else box.answers(rows.values)
+    box = None if caller is None else ScoreBox(caller, rows.encoding, score)
+    ranks = score.rank(scores[rows.place])
+    if box is not None and len(rows.clipped):
+        # The other rows were asked as they came.
+        ranks[rows.clipped] = box.answers(rows.values[rows.clipped])
     table = Table(rows.encoding, rows.values, bands_of(ranks), BANDS, None, min_count)
     task = Task(
         table, plan.settings, masks, seed=plan.seed, device=plan.device, progress=plan.progress, black_box=box,
+        deadline=plan.deadline,
         probabilities=ranks, coherence=coherence_for(table, plan),
     )  # fmt: skip
     fitted, score = fit_scored(task, score)
     model = _refinable(task, fitted, _model(task, fitted, rows, score), ranks)
+    warn_of_weak(model, fitted.facts["stand_in_agreement"])
     counted: dict[str, Any] = {"rows": len(X), "rows_left_out": rows.left_out, "min_count": min_count}
     counted["score"] = _spread_facts(model)
     facts = {**fitted.facts, **counted, **facts_of(task, fitted, time.monotonic() - started)}
@@ -79,11 +88,12 @@ def _model(task: Task, fitted: Fitted, rows: Rows, score: Score) -> Model:
     )
 
 
-def _confidences(task: Task, fitted: Fitted) -> dict[str, dict[str, float]]:
+def _confidences(task: Task, fitted: Fitted) -> dict[str, dict[str, Any]]:
     if task.black_box is None:
         return {}
     sure = fitted.confidence
-    return {"scores": {"default": float(sure.default[0]), "highest": float(sure.highest[0])}}
+    just, safe = ({"confidence": float(one[0])} for one in (sure.lowest, sure.default))
+    return {"scores": {"just": just, "safe": safe, "highest": float(sure.highest[0])}}
 
 
 def _spread_facts(model: Model) -> dict[str, float]:
@@ -109,7 +119,13 @@ def _refinable(task: Task, fitted: Fitted, model: Model, ranks: NDArray[np.float
         other = learn_score(
             table.encoding, table.values[held], ranks[held], seed=task.seed + 1, min_count=table.min_count
         ).stand_in
-        judge, name = lambda values: other.scores(values, each=BLOCK), LABELS
-    return certified_scores(
-        model, table.values[held], ranks[held], judge, name=name, seed=task.seed, min_count=table.min_count
-    )
+        judge, name = other.scores, LABELS
+    try:
+        return certified_scores(
+            model, table.values[held], ranks[held], judge,
+            name=name, seed=task.seed, min_count=table.min_count, deadline=task.deadline.part(ENDS.certificate),
+        )  # fmt: skip
+    except (BudgetError, KeyboardInterrupt):
+        # What was learned is kept; only how well it holds is not known.
+        task.deadline.cut("certificate")
+        return model

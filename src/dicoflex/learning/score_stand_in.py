@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 from dicoflex.learning.stand_in import MOST_ROWS, exported, fit_net, round_splits
+from dicoflex.runtime.progress import Deadline
 from dicoflex.runtime.threads import one_openmp_thread
-from dicoflex.stand_in import BLOCK, Forest, Perceptron, ScoreStandIn
+from dicoflex.stand_in import Forest, Perceptron, ScoreStandIn
 from dicoflex.table.encoding import Encoding, Values
 
 Floats = NDArray[np.float64]
@@ -36,16 +37,21 @@ class Followed:
 
 
 def learn_score(
-    encoding: Encoding, values: Values, ranks: Floats, *, seed: int, min_count: int = 1, thorough: bool = False
-) -> Followed:
+    encoding: Encoding, values: Values, ranks: Floats, *, seed: int, min_count: int = 1, thorough: bool = False,
+    deadline: Deadline | None = None,
+) -> Followed:  # fmt: skip
     """The better of two stand-ins for rows of these ranks; the second is tried only where the first leaves room."""
+    deadline = deadline or Deadline()
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(values))
     n_held = min(max(len(values) // 8, 1), 20_000)
     held, rest = order[:n_held], order[n_held:] if len(values) > n_held else order
-    net = _perceptron(encoding, values[rest], ranks[rest], seed, thorough=thorough)
+    net = _perceptron(encoding, values[rest], ranks[rest], seed, thorough=thorough, deadline=deadline)
     best = _judged(net, values[held], ranks[held])
     if best.spread <= GOOD_ENOUGH:
+        return best
+    if deadline.is_over:
+        deadline.cut("surrogate")
         return best
     forest = _trees(values[rest], ranks[rest], seed, rounds=THOROUGH if thorough else ROUNDS)
     if min_count > 1:
@@ -55,15 +61,18 @@ def learn_score(
 
 def _judged(stand_in: ScoreStandIn, values: Values, ranks: Floats) -> Followed:
     """How well a stand-in follows the ranks of rows that it did not learn from."""
-    error = stand_in.scores(values, each=BLOCK) - ranks
+    error = stand_in.scores(values) - ranks
     scale = max(float(np.quantile(np.abs(error), share)) / at for share, at in QUANTILES.items())
     explained = 1.0 - float(np.mean(error**2)) / max(float(np.var(ranks)), 1e-12)
     return Followed(stand_in, float(np.clip(scale, LEAST_SPREAD, MOST_SPREAD)), explained)
 
 
-def _perceptron(encoding: Encoding, values: Values, ranks: Floats, seed: int, *, thorough: bool) -> Perceptron:
+def _perceptron(
+    encoding: Encoding, values: Values, ranks: Floats, seed: int, *, thorough: bool, deadline: Deadline
+) -> Perceptron:  # fmt: skip
     answers = ((ranks - 0.5) / DEVIATION)[:, None]
-    net = fit_net(encoding, values, answers, seed, loss=torch.nn.functional.smooth_l1_loss, thorough=thorough)
+    loss = torch.nn.functional.smooth_l1_loss
+    net = fit_net(encoding, values, answers, seed, loss=loss, thorough=thorough, deadline=deadline)
     return net.aimed(np.array([DEVIATION]), np.array([0.5]))
 
 

@@ -17,8 +17,8 @@ from dicoflex.learning.pairs import Pairs
 from dicoflex.learning.score_stand_in import learn_score
 from dicoflex.learning.steps import Fitted, Task, held_out_rows
 from dicoflex.model import BANDS, Confidence
+from dicoflex.runtime.progress import Deadline
 from dicoflex.score import Score
-from dicoflex.stand_in import BLOCK
 from dicoflex.table.encoding import Values
 
 Floats = NDArray[np.float64]
@@ -72,7 +72,7 @@ class _Scored(Judged):
         return generator
 
     def _guess(self, values: Values) -> Floats:
-        return self.followed.stand_in.scores(values, each=BLOCK)
+        return self.followed.stand_in.scores(values)
 
     def _chance(self, answers: Floats, target: Ints) -> Floats:
         return self.teacher.intervals.chance(answers, target, self.teacher.spread)
@@ -84,16 +84,21 @@ class _Scored(Judged):
             n = min(MOST_CROSSINGS, CROSSINGS_PER_ROW * len(rows))
             one, other = (rows[self.rng.integers(len(rows), size=n)] for _ in range(2))
             crossed = np.where(self.rng.random(one.shape) < self.rng.random((n, 1)), one, other)
-            self._ask(crossed, np.zeros(n, dtype=np.int64))
+            if n := self._affordable(crossed):
+                self._ask(crossed[:n], np.zeros(n, dtype=np.int64))
         super()._learn_stand_in(first=first)
 
-    def _learn(self, values: Values, answers: Floats, *, thorough: bool) -> None:
+    def _learn(self, values: Values, answers: Floats, *, thorough: bool, deadline: Deadline) -> None:
         self.followed = learn_score(
             self.table.encoding, values, answers,
-            seed=self.task.seed, min_count=self.table.min_count, thorough=thorough,
+            seed=self.task.seed, min_count=self.table.min_count, thorough=thorough, deadline=deadline,
         )  # fmt: skip
         self.stand_in, self.agreement = self.followed.stand_in, self.followed.explained
         self.teacher.spread = WIDER * self.followed.spread
+
+    @property
+    def _can_sharpen(self) -> bool:
+        return False
 
     def _floors(self, floors: Floats, pairs: Pairs) -> Floats:
         interval = self.teacher.intervals.take(pairs.target)

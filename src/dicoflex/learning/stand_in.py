@@ -1,9 +1,10 @@
-"""Learning the stand-in: the better of a perceptron and boosted trees, by their agreement on held-out rows."""
+"""Learning the surrogate: a perceptron, boosted trees or both, whichever errs least where answers will lie."""
 
 from __future__ import annotations
 
 __all__ = ["MOST_ROWS", "exported", "fit_net", "learn", "learn_perceptron", "learn_trees", "round_splits"]
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -16,13 +17,21 @@ from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from dicoflex.runtime.own_torch import own_numbers, with_gradients
+from dicoflex.runtime.progress import Deadline
 from dicoflex.runtime.threads import one_openmp_thread, one_torch_thread
-from dicoflex.stand_in import BLOCK, Forest, Perceptron, StandIn
+from dicoflex.stand_in import Both, Forest, Perceptron, StandIn
 from dicoflex.stand_in.perceptron import BOUND
 from dicoflex.table.encoding import Encoding, Values
 from dicoflex.table.rarity import round_between
 
 GOOD_ENOUGH = 0.99
+# Of a thorough fit: the error near the decision that leaves no room for another kind; which rows are near, by the
+# probability of the likeliest class, and how many are enough to go by.
+SHARP = 0.01
+NEAR = 0.95
+ENOUGH = 50
+# Both kinds together are taken where this times their error is the least.
+WORTH = 1.1
 WIDTHS = (96, 48)
 STEPS = 2500
 BATCH = 512
@@ -45,52 +54,90 @@ def learn(
     kinds: tuple[str, ...] = ("mlp", "trees"),
     min_count: int = 1,
     thorough: bool = False,
+    deadline: Deadline | None = None,
 ) -> tuple[StandIn, float]:
-    """The better of two stand-ins, and the share of held-out rows on which it names the black box's class.
+    """The best surrogate, and the share of held-out rows on which it names the black box's class.
 
-    The second is tried only where the first leaves room.
+    Without `thorough` the better of two by that share; the second is tried only where the first leaves room. With it,
+    the one of two, or both together, that errs least near the decision.
 
     probabilities: the black box's answers for `values`, or one-hot labels where only those are known. min_count: with
-    more than one, trees split at round numbers. thorough: whether the perceptron is to come as near as it can; refined
-    answers go to where it is just sure enough, so that what it is wrong by counts.
+    more than one, trees split at round numbers. thorough: whether it is to come as near as it can; refined
+    answers go to where it is just sure enough, so that what it is wrong by counts. deadline: when it must be learned.
     """
+    deadline = deadline or Deadline()
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(values))
     n_held = min(max(len(values) // 8, 1), 20_000)
     held, rest = order[:n_held], order[n_held:] if len(values) > n_held else order
     makers: dict[str, Callable[..., StandIn]] = {
-        "mlp": partial(learn_perceptron, thorough=thorough),
+        "mlp": partial(learn_perceptron, thorough=thorough, deadline=deadline),
         "trees": learn_trees,
     }
-    best: tuple[StandIn, float] | None = None
+    truth, made = probabilities[held], list[StandIn]()
     for kind in kinds:
         model = makers[kind](encoding, values[rest], probabilities[rest], seed)
         if isinstance(model, Forest) and min_count > 1:
             model = round_splits(model, encoding, values[rest], min_count)
-        agreement = float(
-            np.mean(model.probabilities(values[held], each=BLOCK).argmax(1) == probabilities[held].argmax(1))
-        )
-        if best is None or agreement > best[1]:
-            best = model, agreement
-        if agreement >= GOOD_ENOUGH:
+        made.append(model)
+        said = model.probabilities(values[held])
+        if error_near_decision(said, truth) <= SHARP if thorough else _agreement(said, truth) >= GOOD_ENOUGH:
             break
-    assert best is not None
-    return best
+        if deadline.is_over:
+            deadline.cut("surrogate")
+            break
+    return _best(made, values[held], truth, thorough=thorough)
+
+
+def _best(made: list[StandIn], values: Values, truth: Floats, *, thorough: bool) -> tuple[StandIn, float]:
+    """The best of the surrogates, where it counts with both together, and its agreement with the truth."""
+    said = [one.probabilities(values) for one in made]
+    if not thorough:
+        best = max(range(len(made)), key=lambda i: _agreement(said[i], truth))
+        return made[best], _agreement(said[best], truth)
+    if len(made) == 2:
+        net, trees = made
+        assert isinstance(net, Perceptron)
+        assert isinstance(trees, Forest)
+        made, said = [*made, Both(net, trees)], [*said, (said[0] + said[1]) / 2]
+    errors = [error_near_decision(one, truth) for one in said]
+    # Two cost twice the time of one in every answer: what they gain has to be worth it.
+    best = int(np.argmin(np.array(errors) * [*[1.0] * min(len(errors), 2), WORTH][: len(errors)]))
+    return made[best], _agreement(said[best], truth)
+
+
+def _agreement(said: Floats, truth: Floats) -> float:
+    return float(np.mean(said.argmax(axis=1) == truth.argmax(axis=1)))
+
+
+def error_near_decision(said: Floats, truth: Floats) -> float:
+    """The mean error of probabilities where the black box is not nearly certain, or everywhere if it nearly always is.
+
+    >>> truth = np.array([[0.6, 0.4]] * 60 + [[0.0, 1.0]] * 9)
+    >>> round(error_near_decision(truth * [0.9, 1.0] + [0.0, 0.06], truth), 3)
+    0.06
+    """
+    error = np.abs(said - truth).max(axis=1)
+    near = truth.max(axis=1) < NEAR
+    return float(error[near].mean() if near.sum() >= ENOUGH else error.mean())
 
 
 def learn_perceptron(
-    encoding: Encoding, values: Values, probabilities: Floats, seed: int, *, thorough: bool = False
+    encoding: Encoding, values: Values, probabilities: Floats, seed: int, *, thorough: bool = False,
+    part: float = 1.0, deadline: Deadline | None = None,
 ) -> Perceptron:  # fmt: skip
-    """A perceptron fitted by cross-entropy, with a step size that falls to nothing."""
+    """A perceptron fitted by cross-entropy, with a step size that falls to nothing; `part` of the steps are taken."""
     loss = torch.nn.functional.cross_entropy
-    return fit_net(encoding, values, probabilities, seed, loss=loss, thorough=thorough)
+    return fit_net(encoding, values, probabilities, seed, loss=loss, thorough=thorough, part=part, deadline=deadline)
 
 
 @with_gradients()
 def fit_net(
-    encoding: Encoding, values: Values, answers: Floats, seed: int, *, loss: Callable[..., torch.Tensor], thorough: bool
+    encoding: Encoding, values: Values, answers: Floats, seed: int, *, loss: Callable[..., torch.Tensor],
+    thorough: bool, part: float = 1.0, deadline: Deadline | None = None,
 ) -> Perceptron:  # fmt: skip
-    """A perceptron with an output for every column of `answers`, fitted by `loss`."""
+    """A perceptron with an output for every column of `answers`, fitted by `loss`; fewer steps where time is short."""
+    deadline = (deadline or Deadline()).part(1.0)
     longer, wider, bolder = THOROUGH if thorough else (1, 1, 1)
     rng = np.random.default_rng(seed)
     with own_numbers(seed):
@@ -98,24 +145,31 @@ def fit_net(
         linear = [torch.nn.Linear(a, b) for a, b in pairwise(widths)]
     net = torch.nn.Sequential(linear[0], torch.nn.ReLU(), linear[1], torch.nn.ReLU(), linear[2])
     optimizer = torch.optim.AdamW(net.parameters(), lr=bolder * RATE, weight_decay=1e-3, fused=True)
-    steps = min(int(longer * STEPS), 300 + len(values) // 10)
-    plan = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
+    steps = max(1, int(part * min(int(longer * STEPS), 300 + len(values) // 10)))
     reals = torch.from_numpy(np.clip(encoding.to_reals(values), -BOUND, BOUND))
     wanted = torch.from_numpy(answers.astype(np.float32))
     with one_torch_thread():
-        for _ in range(steps):
+        for step in range(steps):
+            done = max(step / steps, deadline.used)
+            if done >= 1:
+                deadline.cut("surrogate")
+                break
+            optimizer.param_groups[0]["lr"] = bolder * RATE * 0.5 * (1 + math.cos(math.pi * done))
             index = torch.from_numpy(rng.integers(len(values), size=wider * BATCH))
             error = loss(net(reals[index]), wanted[index])
             optimizer.zero_grad(set_to_none=True)
             error.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
-            plan.step()
     layers = [(m.weight.detach().numpy().T.copy(), m.bias.detach().numpy().copy()) for m in linear]
     return Perceptron(encoding, layers)
 
 
 def learn_trees(encoding: Encoding, values: Values, probabilities: Floats, seed: int) -> Forest:  # noqa: ARG001
-    """Trees fitted by scikit-learn; a soft answer counts as every label, weighted by its probability."""
+    """Trees fitted by scikit-learn; a soft answer counts as every label, weighted by its probability.
+
+    Of XGBoost on 6,000 rows of 8 numbers, 300 trees of 62 leaves are no sharper than 120 of 31 once both were shown
+    rows near the decision (too sure by .32 and .31 in 5 % of them), and answers have more than twice the trees to ask.
+    """
     rng = np.random.default_rng(seed)
     if len(values) > MOST_ROWS:
         few = rng.choice(len(values), MOST_ROWS, replace=False)

@@ -23,14 +23,14 @@ from numpy.typing import NDArray
 from dicoflex.coherence import Coherence
 from dicoflex.generators.base import Generator, Table
 from dicoflex.learning.black_box import BlackBox
-from dicoflex.learning.config import FitConfig, FitSettings
+from dicoflex.learning.config import ENDS, FitConfig, FitSettings, TrainingConfig
 from dicoflex.learning.few_labels import Judge
 from dicoflex.learning.pairs import Conditions, Pairs, Teacher, weighted
 from dicoflex.learning.score_box import ScoreBox
 from dicoflex.learning.training import History, TrainingSet, train
 from dicoflex.model import Confidence
 from dicoflex.neighbours import Pool
-from dicoflex.runtime.progress import Progress
+from dicoflex.runtime.progress import Deadline, Progress
 from dicoflex.stand_in import StandIn
 
 HELD_OUT = 0.1
@@ -58,7 +58,8 @@ class Task:
 
     black_box: the classifier or what gives scores, where it can be asked; probabilities: what it says of the table's
     rows, which are ranks where it gives scores. coherence: what
-    goes together in the table, where answers are to be refined.
+    goes together in the table, where answers are to be refined. exact: the copy of the black box that is to be the
+    surrogate, and the share of rows on which both decide alike. deadline: when the fit must have ended.
     """
 
     table: Table
@@ -70,6 +71,8 @@ class Task:
     black_box: BlackBox | ScoreBox | None = None
     probabilities: NDArray[np.float64] | None = None
     coherence: Coherence | None = None
+    exact: tuple[StandIn, float] | None = None
+    deadline: Deadline = field(default_factory=Deadline)
 
     @property
     def config(self) -> FitConfig:
@@ -104,9 +107,12 @@ def held_out_rows(n: int, rng: np.random.Generator) -> NDArray[np.bool_]:
 
 
 def split_pairs(pairs: Pairs, held: NDArray[np.bool_]) -> tuple[Pairs, Pairs]:
-    """Pairs to learn from, and pairs of anchors that were never seen: as queries will be."""
+    """Pairs to learn from, and pairs of which neither the anchor nor the answer is learned from.
+
+    With answers that are learned from, the least held-out loss would be that of weights that know them by heart.
+    """
     anchor, row = held[pairs.anchor], held[pairs.row]
-    return pairs.take(~anchor & ~row), pairs.take(anchor & ~row)
+    return pairs.take(~anchor & ~row), pairs.take(anchor & row)
 
 
 def held_out_pairs(parts: list[Pairs], training: list[Pairs], rng: np.random.Generator, most: int = 8192) -> Pairs:
@@ -126,18 +132,21 @@ def train_first(generator: Generator, training_set: TrainingSet, task: Task) -> 
 
 
 def train_stage(generator: Generator, training_set: TrainingSet, task: Task, name: str, share: float = 1.0) -> History:
-    training = task.settings.training
-    if share != 1.0:
-        seconds = None if training.max_seconds is None else training.max_seconds * share
-        epochs = max(1, round(training.epochs * share))
-        training = training.model_copy(
-            update={
-                "epochs": epochs,
-                "min_steps": round(training.min_steps * share),
-                "max_seconds": seconds,
-                "learning_rate": training.learning_rate * 0.5,
-            }
-        )
-    return train(
+    stage = task.deadline.part(ENDS.training if share == 1.0 else ENDS.own_draws)
+    training = _shortened(task.settings.training, share, stage.left)
+    history = train(
         generator, training_set, training, seed=task.seed, device=task.device, progress=task.progress, name=name
     )
+    if stage.is_over:
+        stage.cut(name)
+    return history
+
+
+def _shortened(training: TrainingConfig, share: float, left: float) -> TrainingConfig:
+    """The settings of a stage that is a share of the whole training, and has so many seconds left."""
+    seconds = min(np.inf if training.max_seconds is None else training.max_seconds * share, left)
+    limit = {"max_seconds": None if np.isinf(seconds) else float(seconds)}
+    if share == 1.0:
+        return training.model_copy(update=limit)
+    fewer = {"epochs": max(1, round(training.epochs * share)), "min_steps": round(training.min_steps * share)}
+    return training.model_copy(update={**limit, **fewer, "learning_rate": training.learning_rate * 0.5})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Consequences", "follow_on"]
+__all__ = ["Consequences"]
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dicoflex import _core
 from dicoflex.constraints.rules.tree import Expression
-from dicoflex.limits.programs import STACK, Programs, Writer, run
-from dicoflex.runtime.compiled import compiled, lean
+from dicoflex.limits.programs import Programs, Writer
 from dicoflex.table.encoding import Values
 from dicoflex.table.feature import Feature, dtype_of
 from dicoflex.table.schema import Schema
@@ -21,7 +21,6 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 WHOLE, SINGLE, HALF, DOUBLE = range(4)
-HALF_DIGITS = 2048.0
 
 
 class Consequences(NamedTuple):
@@ -56,18 +55,23 @@ class Consequences(NamedTuple):
         follows[self.feature] = True
         return follows
 
+    def checked(self, n_features: int) -> _core.Consequences:
+        """The consequences as the core runs them, on rows of so many features."""
+        programs = self.programs.checked(n_features)
+        return _core.Consequences(programs, self.feature, self.stored, self.may_miss, n_features=n_features)
+
     def settle(self, values: Values, query: Values) -> Bools:
         """Let features of the rows follow, in place; which rows are settled."""
         settled = np.ones(len(values), dtype=bool)
         if len(self.feature):
-            _settle(values, np.ascontiguousarray(query), self, settled)
+            _core.settle(self.checked(values.shape[1]), values=values, query=query, settled=settled)
         return settled
 
     def broken(self, values: Values, query: Values) -> Bools:
         """Which rows have a feature that does not follow."""
         if len(self.feature) == 0:
             return np.zeros(len(values), dtype=bool)
-        moved = np.array(values)
+        moved = np.array(values, order="C")
         settled = self.settle(moved, query)
         same = (moved == values) | (np.isnan(moved) & np.isnan(values))
         broken: Bools = ~(settled & same.all(axis=1))
@@ -82,37 +86,3 @@ def _stored(feature: Feature) -> int:
     if "float16" in name or "half" in name:
         return HALF
     return SINGLE if "float32" in name or name == "float[pyarrow]" else DOUBLE
-
-
-@compiled(error_model="numpy")
-def _settle(values, query, consequences, settled):  # type: ignore[no-untyped-def]
-    stack = np.empty(STACK)
-    for i in range(len(values)):
-        settled[i] = follow_on(values[i], query[i], consequences, stack)
-
-
-@lean(error_model="numpy")
-def follow_on(row, query, consequences, stack):  # type: ignore[no-untyped-def]
-    """Let features of one row follow, in place; whether each has a value that it can have."""
-    settled = True
-    for k in range(len(consequences.feature)):
-        j = consequences.feature[k]
-        made = _held(run(k, row, query, consequences.programs, stack), consequences.stored[k])
-        if np.isfinite(made) or (np.isnan(made) and consequences.may_miss[k]):
-            row[j] = made
-        else:
-            row[j], settled = query[j], False
-    return settled
-
-
-@lean(error_model="numpy")
-def _held(value, stored):  # type: ignore[no-untyped-def]
-    """A number as a column of its type holds it."""
-    if stored == WHOLE:
-        return np.rint(value)
-    if stored == SINGLE:
-        return np.float64(np.float32(value))
-    if stored == HALF and value != 0.0 and np.isfinite(value):
-        unit = 2.0 ** (np.floor(np.log2(abs(value))) + 1.0) / HALF_DIGITS
-        return np.rint(value / unit) * unit
-    return value

@@ -15,8 +15,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from dicoflex import _core
 from dicoflex.limits.limits import Limits
-from dicoflex.runtime.compiled import compiled
 from dicoflex.table.encoding import Values
 
 Floats = NDArray[np.float64]
@@ -81,12 +81,14 @@ class Allowed:
     def rows(self) -> Iterator[Values]:
         """Every row but the query itself, in batches."""
         values = [self._listed(j) for j in range(len(self.own))]
-        at = np.cumsum([0, *map(len, values)])
+        value, at = np.concatenate(values), np.cumsum([0, *map(len, values)])
         turn = np.zeros(len(self.own) + 1, dtype=np.int64)
         turn[-1] = int(any(len(some) == 0 for some in values))
         while not turn[-1]:
             batch = np.empty((BATCH, len(self.own)))
-            filled = _fill(turn, np.concatenate(values), at, self.keeps, self.most_changes, batch)
+            filled = _core.fill_rows(
+                turn=turn, value=value, at=at, keeps=self.keeps, most_changes=self.most_changes, rows=batch
+            )
             yield batch[:filled]
 
     def _listed(self, j: int) -> Floats:
@@ -131,35 +133,3 @@ def _others(limits: Limits, query: Values, i: int, j: int) -> Floats | None:
     found = found[~np.isin(found, limits.banned.get(j, np.zeros(0))) & (found != own)]
     may_vanish = feature.missing and limits.states[i, at] and not np.isnan(own)
     return np.append(found, np.nan) if may_vanish else found
-
-
-@compiled()
-def _fill(turn, value, at, keeps, most, rows):  # type: ignore[no-untyped-def]
-    """Write rows until there is no room, or no row is left; how many were written. turn: which value each has next."""
-    d, filled = rows.shape[1], 0
-    while filled < len(rows) and turn[d] == 0:
-        changes = 0
-        for j in range(d):
-            changes += turn[j] > 0 or not keeps[j]
-        if 0 < changes <= most:
-            for j in range(d):
-                rows[filled, j] = value[at[j] + turn[j]]
-            filled += 1
-        _next(turn, at, keeps, most)
-    return filled
-
-
-@compiled()
-def _next(turn, at, keeps, most):  # type: ignore[no-untyped-def]
-    """Go on to the next row; one whose first features change too much already is passed over with all after it."""
-    d = len(turn) - 1
-    for j in range(d - 1, -1, -1):
-        turn[j] += 1
-        if turn[j] < at[j + 1] - at[j]:
-            changes = 0
-            for k in range(j + 1):
-                changes += turn[k] > 0 or not keeps[k]
-            if changes <= most:
-                return
-        turn[j] = 0
-    turn[d] = 1

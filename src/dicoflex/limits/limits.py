@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from dicoflex import _core
 from dicoflex.constraints import Constraints
 from dicoflex.limits import SLACK
-from dicoflex.limits.breaking import mark_broken
 from dicoflex.limits.clauses import Clauses
 from dicoflex.limits.consequences import Consequences
 from dicoflex.limits.once import Arrays, Once
@@ -158,9 +158,10 @@ class Limits(Columns):
     def broken(self, values: Values, query: Values, which: Ints) -> Bools:
         """Which rows break a limit: `which` says to which entry a row belongs, `query` is its query's values."""
         bad = np.zeros(len(values), dtype=bool)
-        mark_broken(
-            np.ascontiguousarray(values), np.ascontiguousarray(query), which, self.low, self.high, self.states,
-            self.may_keep, self.offset, self.plan.is_level, self.uncounted, self.most_changes, bad,
+        _core.mark_broken(
+            values=values, query=query, which=which, low=self.low, high=self.high, states=self.states,
+            may_keep=self.may_keep, offset=self.offset, is_level=self.plan.is_level, uncounted=self.uncounted,
+            most_changes=self.most_changes, broken=bad,
         )  # fmt: skip
         for j in self.plan.picked:
             there = ~np.isnan(values[:, j]) & (values[:, j] != query[:, j])

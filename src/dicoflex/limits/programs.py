@@ -1,4 +1,4 @@
-"""Rules and consequences as programs of a small stack machine, which kernels run on finished rows.
+"""Rules and consequences as programs of a small stack machine, which the core runs on finished rows.
 
 A program reads a row and its query as encoded values. Truth is 1 and 0; a number that is missing or has no result is
 NaN, and whatever compares with it is false.
@@ -6,7 +6,7 @@ NaN, and whatever compares with it is false.
 
 from __future__ import annotations
 
-__all__ = ["STACK", "Programs", "Writer", "hold", "run", "write"]
+__all__ = ["Programs", "Writer", "hold", "write"]
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dicoflex import _core
 from dicoflex.constraints.rules.kinds import resolve
 from dicoflex.constraints.rules.tree import (
     And,
@@ -34,7 +35,6 @@ from dicoflex.constraints.rules.tree import (
     Was,
 )
 from dicoflex.limits.codes import codes
-from dicoflex.runtime.compiled import compiled, lean
 from dicoflex.table.encoding import Values
 from dicoflex.table.feature import Feature, Kind
 from dicoflex.table.schema import Schema
@@ -51,7 +51,6 @@ Bools = NDArray[np.bool_]
 ARITHMETIC = {"+": ADD, "-": SUBTRACT, "*": MULTIPLY, "/": DIVIDE, "min": LEAST, "max": MOST}
 COMPARED = {"<": BELOW, "<=": AT_MOST, "==": EQUAL, "!=": UNEQUAL}
 MIRROR = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
-STACK = 128
 
 
 class Programs(NamedTuple):
@@ -67,6 +66,10 @@ class Programs(NamedTuple):
     start: Ints
     constant: Floats
     table: Floats
+
+    def checked(self, n_features: int) -> _core.Programs:
+        """The programs as the core runs them, on rows of so many features."""
+        return _core.Programs(*self, n_features=n_features)
 
 
 class Writer:
@@ -253,71 +256,5 @@ def hold(programs: Programs, values: Values, query: Values) -> Bools:
     """Which conditions hold on each row (rows, programs); `query` has each row's own query."""
     out = np.zeros((len(values), len(programs.at) - 1), dtype=bool)
     if out.size:
-        _hold(np.ascontiguousarray(values), np.ascontiguousarray(query), programs, out)
+        _core.hold(programs.checked(values.shape[1]), values=values, query=query, out=out)
     return out
-
-
-@compiled(error_model="numpy")
-def _hold(values, query, programs, out):  # type: ignore[no-untyped-def]
-    stack = np.empty(STACK)
-    for i in range(len(values)):
-        for k in range(out.shape[1]):
-            out[i, k] = run(k, values[i], query[i], programs, stack) != 0.0
-
-
-@lean(error_model="numpy")
-def run(k, row, query, programs, stack):  # type: ignore[no-untyped-def]
-    """What program k works out for a row; `stack` is room to work in."""
-    top = -1
-    for i in range(programs.at[k], programs.at[k + 1]):
-        op, j = programs.op[i], programs.feature[i]
-        if op <= LOOKED_UP:
-            top += 1
-            x = programs.constant[i]
-            if op != CONSTANT:
-                x = query[j] if programs.was[i] else row[j]
-            if op == RANK and x >= programs.constant[i]:
-                x = np.nan
-            if op == LOOKED_UP:
-                x = programs.table[programs.start[i] + np.int64(x)]
-            stack[top] = x
-        elif op == DIFFER:
-            top += 1
-            a, b = row[j], query[j]
-            stack[top] = 0.0 if a == b or (np.isnan(a) and np.isnan(b)) else 1.0
-        elif op == NOT:
-            stack[top] = 1.0 - stack[top]
-        elif op == ABSENT:
-            stack[top] = 1.0 if np.isnan(stack[top]) else 0.0
-        elif op == CHOOSE:
-            top -= 2
-            stack[top] = stack[top + 1] if stack[top] != 0.0 else stack[top + 2]
-        elif op == PAIRED:
-            top -= 1
-            stack[top] = programs.table[programs.start[i] + np.int64(stack[top]) + np.int64(stack[top + 1])]
-        else:
-            top -= 1
-            stack[top] = _joined(op, stack[top], stack[top + 1])
-    return stack[0]
-
-
-@lean(error_model="numpy")
-def _joined(op, a, b):  # type: ignore[no-untyped-def]
-    """Two values made one."""
-    if op in (AND, OR):
-        return a * b if op == AND else max(a, b)
-    if np.isnan(a) or np.isnan(b):
-        return 0.0 if op >= BELOW else np.nan
-    if op == ADD:
-        return a + b
-    if op == SUBTRACT:
-        return a - b
-    if op == MULTIPLY:
-        return a * b
-    if op == DIVIDE:
-        return np.nan if b == 0.0 else a / b
-    if op in (LEAST, MOST):
-        return min(a, b) if op == LEAST else max(a, b)
-    if op in (BELOW, AT_MOST):
-        return np.float64(a < b) if op == BELOW else np.float64(a <= b)
-    return np.float64(a == b) if op == EQUAL else np.float64(a != b)

@@ -1,12 +1,13 @@
 """Refinement: each candidate is made minimal, and brought as near to its query as the judges allow.
 
 A candidate that does not stand is first mended. Then changes are undone, one by one, while the row stands without
-them; then each changed number moves towards the query. It is deterministic: the same draws give the same rows.
+them; then each changed number, and each level of those that have an order, moves towards the query. It is
+deterministic: the same draws give the same rows. The work is the core's: `core/refine.cpp`.
 """
 
 from __future__ import annotations
 
-__all__ = ["Asked", "Refined", "Wanted", "refine"]
+__all__ = ["Asked", "Refined", "Wanted", "judge", "refine"]
 
 from dataclasses import dataclass
 from functools import partial
@@ -14,10 +15,10 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from dicoflex import _core
 from dicoflex.limits.limits import Limits
-from dicoflex.refinement.bounds import Bounds
+from dicoflex.refinement.bounds import bounds_of
 from dicoflex.refinement.judges import Judges
-from dicoflex.refinement.moves import FOREMOST, LESS, NEARER, refine_rows
 from dicoflex.runtime.columns import Columns
 from dicoflex.runtime.threads import in_threads
 from dicoflex.table.encoding import Encoding, Values
@@ -26,6 +27,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 SLICE, THREADED = 16, 256
+LESS, FOREMOST, NEARER = _core.LESS, _core.FOREMOST, _core.NEARER
 
 
 @dataclass(frozen=True)
@@ -82,25 +84,53 @@ def refine(
     encoding: Encoding, judges: Judges, draws: Values, which: Ints, asked: Asked, *, most: int | None = None
 ) -> Refined:
     """The draws of the queries `which`, refined; of a query at most `most` rows, of different ways first."""
-    bounds = Bounds.of(encoding, asked.frozen, asked.limits)
+    bounds = bounds_of(encoding, asked.frozen, asked.limits)
     return _pass(judges, draws, which, asked, bounds, most)
 
 
-def _pass(judges: Judges, draws: Values, which: Ints, asked: Asked, bounds: Bounds, most: int | None) -> Refined:
+def judge(
+    encoding: Encoding, judges: Judges, rows: Values, which: Ints, asked: Asked, feature: Ints, origin: Floats
+) -> Refined:
+    """Those of the rows, of the queries `which`, that stand as they are, once what depends on others has followed.
+
+    feature: of each row the number that is set to where it may stop, counted from `origin`; -1 for none.
+    """
+    rows, wanted = rows.copy(order="C"), asked.wanted.matrix()
+    bounds, n = bounds_of(encoding, asked.frozen, asked.limits), len(rows)
+    stands, scores = np.zeros(n, dtype=bool), np.zeros((n, 4))
+
+    def work(low: int, high: int) -> None:
+        _core.judge_rows(
+            judges.core, bounds, rows=rows, query=asked.query, which=which, wanted=wanted, feature=feature,
+            origin=origin, low=low, high=high, stands=stands, scores=scores,
+        )  # fmt: skip
+
+    in_threads(work, n, least=THREADED, most=SLICE)
+    return _those(rows, stands, scores)
+
+
+def _those(rows: Values, kept: Bools, scores: Floats) -> Refined:
+    """The rows that are kept, with what is known of them."""
+    source = kept.nonzero()[0]
+    scores = scores[source]
+    return Refined(rows[source], source, scores[:, 0], scores[:, 1], scores[:, 2], scores[:, 3] > 0)
+
+
+def _pass(
+    judges: Judges, draws: Values, which: Ints, asked: Asked, bounds: _core.Bounds, most: int | None
+) -> Refined:  # fmt: skip
     """The rows that stand: first less what they don't need, then, the foremost of each query, as near as possible."""
-    rows, wanted = draws.copy(), asked.wanted.matrix()
+    rows, wanted = draws.copy(order="C"), asked.wanted.matrix()
     n, limit = len(rows), len(rows) if most is None else most
     stands, kept, scores = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool), np.zeros((n, 4))
 
     def work(steps: int, low: int, high: int) -> None:
-        refine_rows(
-            low, high, rows, asked.query, which, wanted, judges, bounds, asked.turned, limit, steps, stands, kept,
-            scores,
+        _core.refine_rows(
+            judges.core, bounds, rows=rows, query=asked.query, which=which, wanted=wanted, turned=asked.turned,
+            most=limit, steps=steps, low=low, high=high, stands=stands, kept=kept, scores=scores,
         )  # fmt: skip
 
     # Few rows are done with at once; of many all have to be made less before the foremost of a query are known.
     for steps in (LESS | FOREMOST | NEARER,) if n < THREADED else (LESS, FOREMOST, NEARER):
         in_threads(partial(work, steps), n, least=n + 1 if steps == FOREMOST else THREADED, most=SLICE)
-    source = kept.nonzero()[0]
-    scores = scores[source]
-    return Refined(rows[source], source, scores[:, 0], scores[:, 1], scores[:, 2], scores[:, 3] > 0)
+    return _those(rows, kept, scores)

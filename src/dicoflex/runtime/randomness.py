@@ -6,21 +6,18 @@ seed gives the same draws for any batching, in any order, on any number of threa
 
 from __future__ import annotations
 
-__all__ = ["GOLDEN", "mix", "pattern_of", "row_keys", "seed_of", "uniforms"]
+__all__ = ["GOLDEN", "row_keys", "seed_of", "uniforms"]
 
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dicoflex import _core
 from dicoflex.errors import SettingError
-from dicoflex.runtime.compiled import compiled
 from dicoflex.runtime.threads import THREADED, in_threads
 
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_MIX_A = np.uint64(0xBF58476D1CE4E5B9)
-_MIX_B = np.uint64(0x94D049BB133111EB)
-MISSING = np.uint64(0x7FF8000000000000)
+GOLDEN = np.uint64(_core.GOLDEN)
 
 
 def seed_of(random_state: Any) -> int:
@@ -36,17 +33,6 @@ def seed_of(random_state: Any) -> int:
     return int(random_state) % 2**64
 
 
-@compiled(inline="always")
-def mix(z):  # type: ignore[no-untyped-def]
-    """The finaliser of SplitMix64 (Steele, Lea and Flood 2014): every input bit reaches every output bit.
-
-    `mix.py_func` is the same for arrays.
-    """
-    z = (z ^ (z >> np.uint64(30))) * _MIX_A
-    z = (z ^ (z >> np.uint64(27))) * _MIX_B
-    return z ^ (z >> np.uint64(31))
-
-
 def row_keys(values: NDArray[np.float64], seed: int) -> NDArray[np.uint64]:
     """One 64-bit key per row of `values`; equal rows have equal keys.
 
@@ -56,30 +42,13 @@ def row_keys(values: NDArray[np.float64], seed: int) -> NDArray[np.uint64]:
     (True, False)
     """
     values = np.ascontiguousarray(values, dtype=np.float64)
-    keys, bits = np.full(len(values), np.uint64(seed % 2**64)), values.view(np.uint64)
-    if len(keys) < THREADED:
-        _hash_rows(0, len(keys), values, bits, keys)
-    else:
-        in_threads(lambda low, high: _hash_rows(low, high, values, bits, keys), len(keys))
+    keys = np.full(len(values), np.uint64(seed % 2**64))
+
+    def work(low: int, high: int) -> None:
+        _core.hash_rows(values, low=low, high=high, keys=keys)
+
+    in_threads(work, len(keys), least=THREADED)
     return keys
-
-
-@compiled()
-def pattern_of(value, bits):  # type: ignore[no-untyped-def]
-    """The bits of a value to hash; zero and missing have one pattern each, whatever sign they came with."""
-    if value == 0.0:
-        return np.uint64(0)
-    return MISSING if np.isnan(value) else bits
-
-
-@compiled(nogil=True)
-def _hash_rows(low, high, values, bits, keys):  # type: ignore[no-untyped-def]
-    """Mix all of a row's bits into its key, one column after the other."""
-    for i in range(low, high):
-        z = keys[i]
-        for j in range(values.shape[1]):
-            z = mix((z ^ pattern_of(values[i, j], bits[i, j])) + GOLDEN)
-        keys[i] = z
 
 
 def uniforms(keys: NDArray[np.uint64], first: int | NDArray[np.int64], count: int) -> NDArray[np.float64]:
@@ -87,8 +56,8 @@ def uniforms(keys: NDArray[np.uint64], first: int | NDArray[np.int64], count: in
 
     `first` is one number, or one per key.
     """
-    start = np.broadcast_to(np.asarray(first, dtype=np.uint64), len(keys))
-    counter: NDArray[np.uint64] = np.add.outer(start, np.arange(1, count + 1, dtype=np.uint64))
-    with np.errstate(over="ignore"):
-        bits: NDArray[np.uint64] = mix.py_func(keys[:, None] + counter * GOLDEN)
-    return ((bits >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
+    start = np.empty(len(keys), dtype=np.uint64)
+    start[:] = first
+    out = np.empty((len(keys), count))
+    _core.uniforms(keys=keys, first=start, out=out)
+    return out

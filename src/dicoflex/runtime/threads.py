@@ -1,8 +1,17 @@
-"""Compiled work on several threads: slices of a range, each handed to code that lets go of the interpreter."""
+"""The core's work on several threads: slices of a range, each handed to code that lets go of the interpreter."""
 
 from __future__ import annotations
 
-__all__ = ["THREADED", "in_threads", "one_blas_thread", "one_openmp_thread", "one_torch_thread"]
+__all__ = [
+    "THREADED",
+    "THREADS_VARIABLE",
+    "in_threads",
+    "one_blas_thread",
+    "one_openmp_thread",
+    "one_torch_thread",
+    "thread_limit",
+    "use_threads",
+]
 
 import os
 import threading
@@ -12,17 +21,18 @@ from functools import cache
 from queue import Empty, SimpleQueue
 from typing import Any
 
-import numba
-from numba.np.ufunc import parallel
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
+from dicoflex.errors import SettingError
+
 SLICES_PER_THREAD = 8
+THREADS_VARIABLE = "DICOFLEX_THREADS"
 THREADED = 4096
 """How many rows of cheap work it takes before a second thread is worth its start."""
 
 
 def in_threads(work: Callable[[int, int], None], n: int, *, least: int = 8, most: int = 2**31) -> None:
-    """Run `work(low, high)` over slices of 0 to `n`, on as many threads as numba may use; fewer than `least` on one.
+    """Run `work(low, high)` over slices of 0 to `n`, on up to `thread_limit()` threads; fewer than `least` on one.
 
     most: how long a slice may be; with short ones no thread waits for another at the end. Threads live for one call:
     lasting ones would hang in forked processes.
@@ -32,24 +42,45 @@ def in_threads(work: Callable[[int, int], None], n: int, *, least: int = 8, most
     >>> sum(seen)
     100
     """
-    if n < least and _blas.is_inside():
+    workers = 1 if n < least else thread_limit()
+    if workers == 1:
         work(0, n)
         return
-    workers = _workers()
-    with one_blas_thread():
-        if n < least or workers == 1:
-            work(0, n)
-            return
-        size = min(most, max(1, -(-n // (SLICES_PER_THREAD * workers))))
-        slices: SimpleQueue[int] = SimpleQueue()
-        for low in range(0, n, size):
-            slices.put(low)
-        _share(work, slices, size, n, min(workers, slices.qsize()))
+    size = min(most, max(1, -(-n // (SLICES_PER_THREAD * workers))))
+    slices: SimpleQueue[int] = SimpleQueue()
+    for low in range(0, n, size):
+        slices.put(low)
+    _share(work, slices, size, n, min(workers, slices.qsize()))
 
 
-def _workers() -> int:
-    """How many threads numba may use; it is not asked before somebody set it, as it starts threads to tell."""
-    return int(numba.get_num_threads() if parallel._is_initialized else numba.config.NUMBA_NUM_THREADS)
+_own = threading.local()
+
+
+def use_threads(n: int) -> None:
+    """Let calls that this thread makes use `n` threads."""
+    if n < 1:
+        raise SettingError(f"a call needs at least 1 thread, got {n}")
+    _own.limit = n
+
+
+def thread_limit() -> int:
+    """How many threads a call of this thread may use: what `use_threads` set, or else `DICOFLEX_THREADS`, or else as
+    many as there are cores.
+
+    >>> thread_limit() >= 1
+    True
+    """
+    own: int | None = getattr(_own, "limit", None)
+    return own or _usual_limit(os.environ.get(THREADS_VARIABLE))
+
+
+@cache
+def _usual_limit(given: str | None) -> int:
+    if given is None:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if not given.isdecimal() or int(given) < 1:
+        raise SettingError(f"{THREADS_VARIABLE} must be a whole number of at least 1, got {given!r}")
+    return int(given)
 
 
 def _share(work: Callable[[int, int], None], slices: SimpleQueue[int], size: int, n: int, workers: int) -> None:
@@ -158,7 +189,7 @@ def _let_go(library: Any) -> None:
 
 @cache
 def _libraries() -> list[Any]:
-    """Looking the libraries up takes milliseconds, so it is done once; scipy's, which numba calls, is loaded first."""
+    """Looking the libraries up takes milliseconds, so it is done once; scipy's is loaded first."""
     import scipy.linalg.cython_blas  # noqa: F401
 
     return [library for library in ThreadpoolController().lib_controllers if library.user_api == "blas"]

@@ -92,13 +92,16 @@ class _Adapter:
             "model_name": served.name,
             "model_version": served.model.fingerprint,
             "outputs": _outputs(served, results),
-            "parameters": {} if receipt is None else {"record": orjson.dumps(receipt).decode()},
+            "parameters": {
+                "status": orjson.dumps([row["status"] for row in results]).decode(),
+                **({} if receipt is None else {"record": orjson.dumps(receipt).decode()}),
+            },
         }
         return _json(sent | ({"id": given["id"]} if isinstance(given.get("id"), str) else {}))
 
     def _served(self, request: Request) -> Served:
         name, pinned = request.path_params["name"], request.path_params.get("version")
-        served = self.state.registry.get(name if pinned is None else f"{name}@{pinned}")
+        served = self.state.registry.get(name if pinned is None else f"{name}@{pinned}", models=request.state.models)
         request.state.facts["model"] = served.name
         return served
 

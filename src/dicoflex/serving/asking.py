@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["LeftError", "ask", "counted", "recorded"]
+__all__ = ["LeftError", "ask", "counted", "recorded", "written"]
 
 import asyncio
 from collections.abc import Sequence
@@ -10,15 +10,19 @@ from typing import Any
 
 from starlette.requests import Request
 
+from dicoflex.answers.status import FOUND
 from dicoflex.serving import counters
-from dicoflex.serving.audit import Receipt
+from dicoflex.serving.audit import AuditLog, Receipt, Record
 from dicoflex.serving.engine import Answered
 from dicoflex.serving.gathering import Job
+from dicoflex.serving.logs import log
 from dicoflex.serving.problems import Problem
 from dicoflex.serving.questions import Question
 from dicoflex.serving.registry import Served
 from dicoflex.serving.results import digest, statuses
 from dicoflex.serving.state import State
+
+LATER = {"Retry-After": "10"}
 
 
 class LeftError(Exception):
@@ -57,7 +61,7 @@ def counted(request: Request, served: Served, results: Sequence[dict[str, Any]],
     counters.rows.labels(name).inc(len(results))
     counters.answers.labels(name).inc(found)
     for status, count in statuses(results).items():
-        if status != "complete":
+        if status != FOUND:
             counters.shortfall.labels(name, status).inc(count)
     request.state.facts |= {"model": name, "fingerprint": served.model.fingerprint, "rows": len(results), "n": n}
 
@@ -80,4 +84,14 @@ async def recorded(
     }
     if state.settings.audit_values:
         entry |= {"rows": question.rows.sent, "results": results}
-    return await state.audit.append(entry)
+    return await written(state.audit, entry)
+
+
+async def written(audit: AuditLog, entry: Record) -> Receipt:
+    """Write an entry to the audit log; an answer that can't be recorded is not sent but a `Problem`."""
+    try:
+        return await audit.append(entry)
+    except OSError as error:
+        log.error("the audit log can't be written", why=error.strerror)
+        counters.refused.labels("not-recorded").inc()
+        raise Problem("not-recorded", "the audit log can't be written; the log has more", headers=LATER) from None

@@ -9,6 +9,8 @@ from typing import Any
 
 import orjson
 
+from dicoflex.answers.status import STATUSES
+from dicoflex.examples import rows_like
 from dicoflex.serving.problems import MEDIA_TYPE, PROBLEMS
 from dicoflex.serving.registry import Served
 from dicoflex.serving.schemas import request_schema, row_schema, wish_schema
@@ -16,22 +18,22 @@ from dicoflex.serving.settings import Settings
 from dicoflex.serving.state import State
 from dicoflex.targets import as_sent
 from dicoflex.values import is_missing, plain
-from dicoflex.warming import rows_like
 
 Json = dict[str, Any]
 ASKING = (400, 401, 403, 404, 409, 413, 415, 422, 429, 500, 503, 504)
 READING = (401, 403, 404, 409, 500, 503)
 
 
-def describe(state: State) -> Json:
+def describe(state: State, models: frozenset[str] | None) -> Json:
     """The description of a server as it is now."""
     paths: Json = {
         "/health/live": _get("Whether the process lives.", {"type": "object"}, ()),
-        "/health/ready": _get("Whether all models are loaded and warm.", {"type": "object"}, (503,)),
+        "/health/ready": _get("Whether all models are loaded.", {"type": "object"}, (503,)),
         "/v1/models": _get("The models.", _object(models=_array({"type": "object"}), failed=_array({})), READING),
     }
-    for _, served in sorted(state.registry.served.items()):
-        paths |= _paths(served, state.settings)
+    for name, served in sorted(state.registry.served.items()):
+        if models is None or name in models:
+            paths |= _paths(served, state.settings)
     keys: Json = {} if state.settings.keys is None else {"security": [{"key": []}]}
     return {
         "openapi": "3.1.0",
@@ -161,12 +163,15 @@ RESULT: Json = {
     "type": "object",
     "properties": {
         "id": {"type": ["string", "integer"]},
-        "status": {"enum": ["complete", "short", "none"]},
+        "status": {"enum": list(STATUSES)},
         "target": {},
+        "needed": {"type": "number", "description": "The confidence that the answers had to reach."},
+        "survival": {"type": "number", "description": "An estimate: the share of retrained models that would agree."},
         "counterfactuals": _array(COUNTERFACTUAL),
         "wanted": {"type": "integer"},
         "got": {"type": "integer"},
         "reason": {"type": "string"},
+        "search": {"type": "object"},
     },
     "required": ["id", "status", "target", "counterfactuals"],
     "additionalProperties": False,

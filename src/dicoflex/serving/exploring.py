@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numba
 import orjson
 import uvicorn
 from starlette.applications import Starlette
@@ -28,8 +27,10 @@ from dicoflex.errors import SettingError, UserError
 from dicoflex.explorer import Explorer
 from dicoflex.explorer.explorer import STREAMED
 from dicoflex.explorer.question import feature_in
+from dicoflex.runtime.threads import use_threads
 from dicoflex.serving.app import HTTP_PROBLEMS
 from dicoflex.serving.bodies import JSON, LINES, read_body
+from dicoflex.serving.connections import BoundedProtocol
 from dicoflex.serving.explorer_gate import ExplorerGate
 from dicoflex.serving.gate import problem_response
 from dicoflex.serving.problems import Problem, of_error
@@ -47,7 +48,7 @@ PAGES = {
     "licences.txt": "text/plain; charset=utf-8",
 }
 MOST_BODY = 1_000_000
-SETTLED = ("settle", "loosen", "receipt")
+SETTLED = ("search", "settle", "loosen", "receipt")
 """Messages that nobody waits for while dragging."""
 MOST_WAITING = 64
 Made = TypeVar("Made")
@@ -81,13 +82,13 @@ class Door:
 def open_door(explorer: Explorer, door: Door, *, opened: Callable[[str], None]) -> None:
     """Answer until told to end; `opened` is told the page's address when everything is ready."""
     listening = listen(door.host, door.port)
-    explorer.warm()
     host, port = listening.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
     opened(f"http://{shown}:{port}/" + (f"#token={door.token}" if door.token else ""))
     config = uvicorn.Config(
-        create(explorer, door), log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=2
-    )
+        create(explorer, door), http=BoundedProtocol, log_config=None, access_log=False, server_header=False,
+        timeout_graceful_shutdown=2,
+    )  # fmt: skip
     # uvicorn passes the signal on that ended it, which is no error.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     uvicorn.Server(config).run(sockets=[listening])
@@ -114,13 +115,13 @@ def create(explorer: Explorer, door: Door) -> Starlette:
 
 
 def _one_thread() -> None:
-    numba.set_num_threads(1)
+    use_threads(1)
 
 
 class _Routes:
     def __init__(self, explorer: Explorer) -> None:
         self.explorer = explorer
-        # A thread each, also for kernels: what is slow makes others of its kind wait, and neither a person who drags a
+        # A thread each, also for the core: what is slow makes others of its kind wait, and neither a person who drags a
         # limit nor the machine and its browser.
         self.quick, self.slow = (ThreadPoolExecutor(1, name, initializer=_one_thread) for name in ("quick", "slow"))
         self.waiting = 0

@@ -72,7 +72,8 @@ class Gate:
             asked = MODEL.match(path)
             given = headers.get("authorization")
             encoded = None if given is None else given.encode("latin-1")
-            told["key"] = self.state.keys.check(encoded, None if asked is None else asked[1])
+            key = self.state.keys.check(encoded, None if asked is None else asked[1])
+            told |= {"key": None, "models": None} if key is None else {"key": key.name, "models": key.models}
 
     def _dress(self, headers: MutableHeaders, request_id: str) -> None:
         headers["x-request-id"] = request_id

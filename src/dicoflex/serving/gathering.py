@@ -176,7 +176,7 @@ def _alone(part: _Slice) -> Answered | Exception:
     try:
         return answer(part.job.model, part.cells, part.request, verify=part.job.verify)
     except UserError as error:
-        return of_error(error, part.job.request)
+        return of_error(error)
     except Exception as error:
         return error
 

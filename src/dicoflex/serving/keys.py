@@ -10,7 +10,7 @@ __all__ = ["Keys"]
 import hashlib
 import hmac
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dicoflex.errors import SettingError
@@ -53,8 +53,8 @@ class Keys:
             except (SettingError, OSError) as error:
                 log.error("keys can't be read", why=str(error))
 
-    def check(self, authorization: bytes | None, model: str | None) -> str | None:
-        """The name of the key that a request came with; a `Problem` where it may not ask.
+    def check(self, authorization: bytes | None, model: str | None) -> Key | None:
+        """The key that a request came with; a `Problem` where it may not ask, None where no keys are needed.
 
         All keys are compared, whichever fits, so that the time tells nothing.
         """
@@ -68,7 +68,10 @@ class Keys:
         allowed = [key for key in fitting if model is None or key.models is None or model in key.models]
         if not allowed:
             raise Problem("forbidden", f"the key {fitting[0].name!r} is not for this model")
-        return allowed[0].name
+        # One key may stand in several lines, each for some models.
+        own = [key.models for key in allowed]
+        models = None if None in own else frozenset().union(*(one for one in own if one is not None))
+        return replace(allowed[0], models=models)
 
 
 def read_keys(path: Path) -> list[Key]:

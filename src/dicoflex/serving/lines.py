@@ -19,7 +19,7 @@ from starlette.requests import Request
 
 from dicoflex.request import ANSWER
 from dicoflex.serving import counters
-from dicoflex.serving.asking import counted
+from dicoflex.serving.asking import counted, written
 from dicoflex.serving.engine import Answered
 from dicoflex.serving.problems import Problem
 from dicoflex.serving.questions import Question, Wish, load_json, read_wish, seeded, targets_of
@@ -76,7 +76,12 @@ class Stream:
         except (asyncio.CancelledError, GeneratorExit):
             counters.connections_left.inc()
             raise
-        yield _line({"end": True, "rows": count, "statuses": self.found, "record": await self._record(request, whole)})
+        try:
+            record = await self._record(request, whole)
+        except Problem as problem:
+            yield _line({"problem": orjson.loads(problem.body(request.state.request_id))})
+            return
+        yield _line({"end": True, "rows": count, "statuses": self.found, "record": record})
 
     def _chunks(self) -> Iterator[list[Sent]]:
         """The lines that hold rows, with their numbers, some at a time."""
@@ -99,29 +104,28 @@ class Stream:
     async def _answered(self, chunk: list[Sent], request: Request) -> bytes:
         """The lines that answer some lines, in their order."""
         told: dict[int, dict[str, Any]] = {}
-        good: list[tuple[int, Rows]] = []
+        good: list[tuple[int, Rows, list[Any]]] = []
         for number, line in chunk:
             try:
                 unseen = self.wish.on_unseen == ANSWER
                 rows = self.served.reader.read([load_json(line)], first=number, where="/lines", unseen=unseen)
-                targets_of(self.wish, self.served.model, rows.targets)
-                good.append((number, rows))
+                good.append((number, rows, targets_of(self.wish, self.served.model, rows.targets)))
             except Problem as problem:
                 told[number] = {"line": number, "problem": orjson.loads(problem.body(request.state.request_id))}
         if good:
-            rows = _joined([rows for _, rows in good])
-            results = results_of(rows.ids, (await self._ask(rows)).rows, self.wish)
+            rows = _joined([rows for _, rows, _ in good])
+            found = await self._ask(rows, [target for _, _, own in good for target in own])
+            results = results_of(rows.ids, found.rows, self.wish)
             counted(request, self.served, results, self.wish.n)
-            told |= dict(zip((number for number, _ in good), results, strict=True))
+            told |= dict(zip((number for number, _, _ in good), results, strict=True))
         for row in told.values():
             status = row.get("status", "problem")
             self.found[status] = self.found.get(status, 0) + 1
         return b"".join(_line(told[number]) for number, _ in chunk)
 
-    async def _ask(self, rows: Rows) -> Answered:
+    async def _ask(self, rows: Rows, targets: list[Any]) -> Answered:
         gatherer = self.state.gatherer
         assert gatherer is not None
-        targets = targets_of(self.wish, self.served.model, rows.targets)
         job = job_of(Question(rows, targets, self.wish, self.settings), self.served.model)
         while len(gatherer.waiting) >= gatherer.most_waiting:
             await asyncio.sleep(PATIENCE)
@@ -146,7 +150,7 @@ class Stream:
             "answers": whole.hexdigest(),
             "statuses": self.found,
         }
-        return await self.state.audit.append(entry)
+        return await written(self.state.audit, entry)
 
 
 def _joined(parts: list[Rows]) -> Rows:

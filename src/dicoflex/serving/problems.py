@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 import orjson
 from pydantic import ValidationError
 
-from dicoflex.errors import ConstraintError, UserError
-from dicoflex.request import Request
+from dicoflex.errors import ConfidenceError, ConstraintError, UserError
 
 MEDIA_TYPE = "application/problem+json"
 LONGEST_DETAIL, LONGEST_ERROR, MOST_ERRORS = 500, 200, 10
@@ -42,6 +41,7 @@ PROBLEMS = {
     "overloaded": Sort(429, "Too many requests wait"),
     "internal": Sort(500, "Something is wrong with the server"),
     "not-ready": Sort(503, "The server is not ready"),
+    "not-recorded": Sort(503, "The answer can't be recorded"),
     "draining": Sort(503, "The server is about to stop"),
     "deadline": Sort(504, "The time was up"),
 }
@@ -93,7 +93,7 @@ class Problem(Exception):  # noqa: N818
         return orjson.dumps(found)
 
 
-def of_error(error: Exception, asked: Request | None = None) -> Problem:
+def of_error(error: Exception) -> Problem:
     """The problem that an error of the library or of pydantic tells of; what is no caller's fault is internal."""
     if isinstance(error, Problem):
         return error
@@ -102,8 +102,7 @@ def of_error(error: Exception, asked: Request | None = None) -> Problem:
     if not isinstance(error, UserError):
         return Problem("internal", "the log has more under this request's id")
     code = "invalid-constraints" if isinstance(error, ConstraintError) else "invalid-request"
-    if asked is not None and asked.confidence is not None and str(error).startswith("confidence"):
-        code = "invalid-confidence"
+    code = "invalid-confidence" if isinstance(error, ConfidenceError) else code
     return Problem(code, _readable(str(error)))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Question", "Wish", "load_json", "read_question", "read_wish", "seeded", "targets_of"]
+__all__ = ["Question", "Wish", "dump_json", "load_json", "read_question", "read_wish", "seeded", "targets_of"]
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -76,6 +76,14 @@ def load_json(body: bytes) -> Any:
         raise Problem("malformed-json", f"the body is no JSON: {error}") from None
 
 
+def dump_json(value: Any) -> bytes:
+    """The JSON of a value that was read; one that is nested deeper than can be written is a `Problem`."""
+    try:
+        return orjson.dumps(value)
+    except orjson.JSONEncodeError:
+        raise Problem("invalid-request", "the settings are nested too deeply; no setting needs ten levels") from None
+
+
 def read_question(body: bytes, model: Model, reader: RowReader, bounds: Settings) -> Question:
     """The question of a body, for a model; a `Problem` says what does not fit."""
     given = load_json(body)
@@ -99,7 +107,7 @@ def read_question(body: bytes, model: Model, reader: RowReader, bounds: Settings
 
 def read_wish(given: dict[str, Any], bounds: Settings) -> Wish:
     """The settings of a question; the same ones are read once."""
-    wish = _wish(orjson.dumps(given))
+    wish = _wish(dump_json(given))
     if wish.n > bounds.max_n:
         raise Problem("too-large", f"n = {wish.n} is more than the {bounds.max_n} answers per row of one request")
     return wish

@@ -1,6 +1,6 @@
-"""The models of a folder: loaded, warm, and replaced while the server runs.
+"""The models of a folder: loaded, tried out, and replaced while the server runs.
 
-A file that changed is loaded and warmed apart; then its name means the new model, and requests that began keep the
+A file that changed is loaded and tried out apart; then its name means the new model, and requests that began keep the
 old one. A file that can't be used leaves the last good model in place.
 """
 
@@ -69,14 +69,19 @@ class Registry:
         self._stamps: dict[str, Stamp] = {}
         self._lock = threading.Lock()
 
-    def get(self, name: str) -> Served:
-        """The model that a name, or a name with its fingerprint (`name@fingerprint`), means; else a `Problem`."""
+    def get(self, name: str, *, models: frozenset[str] | None = None) -> Served:
+        """The model that a name, or a name with its fingerprint (`name@fingerprint`), means; else a `Problem`.
+
+        models: those that may be named to the caller; None is all.
+        """
         plain, _, pinned = name.partition("@")
         found = self.served.get(plain)
         if found is None:
             if not self.is_complete:
                 raise Problem("not-ready", "models are being loaded", headers={"Retry-After": "1"})
-            raise Problem("unknown-model", named("model", plain, sorted(self.served)))
+            raise Problem(
+                "unknown-model", named("model", plain, sorted(set(self.served) & (models or set(self.served))))
+            )
         if pinned and not (len(pinned) >= 16 and found.model.fingerprint.startswith(pinned)):
             text = f"model {plain!r} is now {found.model.fingerprint}; read what it is, and ask that one"
             raise Problem("model-changed", text)

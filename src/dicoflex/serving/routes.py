@@ -60,22 +60,28 @@ class _Routes:
         if self.state.is_draining:
             raise Problem("draining", "ask another one", headers={"Retry-After": "1"})
         if not self.state.is_ready:
-            raise Problem("not-ready", "models are being loaded and warmed up", headers={"Retry-After": "1"})
+            raise Problem("not-ready", "models are being loaded", headers={"Retry-After": "1"})
         return to_json({"ready": True})
 
-    async def metrics(self, request: Request) -> Response:  # noqa: ARG002
+    async def metrics(self, request: Request) -> Response:
+        if request.state.models is not None:
+            raise Problem("forbidden", "the metrics name all models, and the key is for some; see --metrics-port")
         return Response(counters.page(), media_type=CONTENT_TYPE_LATEST)
 
-    async def description(self, request: Request) -> Response:  # noqa: ARG002
-        return to_json(describe(self.state))
+    async def description(self, request: Request) -> Response:
+        return to_json(describe(self.state, request.state.models))
 
     # -- models --------------------------------------------------------------------------------------------------
 
-    async def models(self, request: Request) -> Response:  # noqa: ARG002
-        registry = self.state.registry
+    async def models(self, request: Request) -> Response:
+        registry, own = self.state.registry, request.state.models
         shown = ("name", "fingerprint", "classes", "features", "loaded_at")
-        models = [{k: served.facts[k] for k in shown} for _, served in sorted(registry.served.items())]
-        return to_json({"models": models, "failed": [{"name": name} for name in sorted(registry.failed)]})
+
+        def may(name: str) -> bool:
+            return own is None or name in own
+
+        models = [{k: served.facts[k] for k in shown} for name, served in sorted(registry.served.items()) if may(name)]
+        return to_json({"models": models, "failed": [{"name": name} for name in sorted(registry.failed) if may(name)]})
 
     async def model(self, request: Request) -> Response:
         served = self._served(request)
@@ -86,7 +92,7 @@ class _Routes:
         return _tagged(request, served, served.request_schema(self.state.settings))
 
     def _served(self, request: Request) -> Served:
-        served = self.state.registry.get(request.path_params["name"])
+        served = self.state.registry.get(request.path_params["name"], models=request.state.models)
         request.state.facts["model"] = served.name
         return served
 

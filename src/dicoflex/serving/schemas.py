@@ -9,6 +9,7 @@ from typing import Any
 
 from dicoflex.constraints.reading import MOST_RULES
 from dicoflex.model import Model
+from dicoflex.request import LEVELS
 from dicoflex.serving.questions import Wish
 from dicoflex.serving.rows import GREATEST_ID, LONGEST_ID
 from dicoflex.serving.settings import Settings
@@ -74,6 +75,7 @@ def wish_schema(model: Model, bounds: Settings) -> dict[str, Any]:
         "n": {"type": "integer", "minimum": 1, "maximum": bounds.max_n, "default": 10},
         "p": _or_null({"type": "number", "minimum": min(model.exponents), "maximum": max(model.exponents)}),
         "frozen": _some(names, len(names) - 1),
+        "features_to_vary": _or_null({**_some(names, len(names)), "minItems": 1}),
         "constraints": _constraints(model),
         "confidence": _confidence(model),
         "novel": {"type": "boolean"} if _knows_rows(model) else {"const": False},
@@ -117,7 +119,9 @@ def _confidence(model: Model) -> dict[str, Any]:
     if not model.has_confidence:
         return {"type": "null"}
     lowest, highest = float(model.confidence.lowest.max()), float(model.confidence.highest.min())
-    return _or_null({"type": "number", "minimum": min(lowest, highest), "maximum": highest})
+    levels = list(LEVELS if model.survival is not None else LEVELS[:2])
+    number = {"type": "number", "minimum": min(lowest, highest), "maximum": highest}
+    return {"anyOf": [number, {"enum": levels}, NULL]}
 
 
 def _knows_rows(model: Model) -> bool:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-__all__ = ["SETTINGS_VARIABLE", "listen", "serve"]
+__all__ = ["LOADING", "SETTINGS_VARIABLE", "listen", "serve"]
 
 import os
 import signal
 import socket
 import sys
 import tempfile
+import threading
 
 import uvicorn
 from uvicorn.supervisors import Multiprocess
 
 from dicoflex.errors import SettingError
+from dicoflex.runtime.threads import THREADS_VARIABLE
+from dicoflex.serving.audit import AuditLog
+from dicoflex.serving.connections import BoundedProtocol
 from dicoflex.serving.settings import Settings
 
 FACTORY = "dicoflex.serving.app:from_environment"
@@ -21,20 +25,26 @@ SETTINGS_VARIABLE = "DICOFLEX_SERVING"
 SECONDS_TO_START = 300
 KEEP_ALIVE = 75  # longer than proxies keep theirs, so that it is they who close
 BACKLOG = 2048
+LOADING = "loading models"
+"""The name of the threads that bring models up to date."""
 
 
 def serve(settings: Settings) -> None:
     """Serve until told to end (SIGTERM, SIGINT); with several workers SIGHUP replaces them one after the other."""
     if not settings.models.exists():
         raise SettingError(f"{settings.models} is neither a folder nor a model file; give the folder of the models")
-    # One thread each for numba and matrix products: processes are what uses the cores.
-    os.environ.setdefault("NUMBA_NUM_THREADS", "1")
+    if settings.audit is not None:
+        # Here, and not in a worker: there it would be a server that never gets ready.
+        AuditLog(settings.audit, key=settings.audit_key).close()
+    # One thread each: processes are what uses the cores.
+    os.environ.setdefault(THREADS_VARIABLE, "1")
     os.environ[SETTINGS_VARIABLE] = settings.model_dump_json()
     listening = listen(settings.host, settings.port)
     config = uvicorn.Config(
         FACTORY,
         factory=True,
         workers=settings.workers,
+        http=BoundedProtocol,
         log_config=None,
         access_log=False,
         server_header=False,
@@ -44,7 +54,7 @@ def serve(settings: Settings) -> None:
         timeout_worker_healthcheck=SECONDS_TO_START,
     )
     # uvicorn passes the signal on that ended it, which is no error.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    signal.signal(signal.SIGTERM, _end)
     if settings.workers == 1:
         _serve_metrics(settings)
         _say(listening, settings)
@@ -56,6 +66,18 @@ def serve(settings: Settings) -> None:
         _serve_metrics(settings)
         _say(listening, settings)
         Multiprocess(config, sockets=[listening]).run()
+
+
+def _end(*_: object) -> None:
+    """End the process without an error, and without waiting for models that are still being loaded.
+
+    Their thread may be within machine code, which must not meet an interpreter that is being taken down.
+    """
+    if any(thread.name == LOADING for thread in threading.enumerate()):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
+    sys.exit(0)
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -22,8 +22,7 @@ class Settings(BaseModel):
 
     max_…: the most that one request may ask for; max_waiting: requests that wait at the same time; max_seconds: how
     long one may take. gather: answer requests that wait together. drain_seconds: how long a server that ends still
-    takes requests, grace_seconds: how long those may then take. poll_seconds: how often the folder is looked at. warm:
-    ask every new model in every shape of call before it is used.
+    takes requests, grace_seconds: how long those may then take. poll_seconds: how often the folder is looked at.
 
     >>> Settings(models="models").port
     8000
@@ -56,7 +55,6 @@ class Settings(BaseModel):
     drain_seconds: float = Field(default=1.0, ge=0)
     grace_seconds: int = Field(default=30, ge=1)
     poll_seconds: float = Field(default=2.0, gt=0)
-    warm: bool = True
 
     @model_validator(mode="after")
     def _safe(self) -> Settings:

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from dicoflex.answers.asking import explain
+from dicoflex.examples import rows_like
 from dicoflex.model import Model
 from dicoflex.request import Request
 from dicoflex.serving.audit import AuditLog
@@ -19,8 +20,8 @@ from dicoflex.serving.gathering import Gatherer
 from dicoflex.serving.keys import Keys
 from dicoflex.serving.logs import log
 from dicoflex.serving.registry import Registry
+from dicoflex.serving.server import LOADING
 from dicoflex.serving.settings import Settings
-from dicoflex.warming import rows_like, warm
 
 
 class State:
@@ -29,14 +30,14 @@ class State:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.keys = Keys(settings.keys)
-        self.registry = Registry(settings.models, trust=settings.trust, ready=_Warming(settings.warm))
+        self.registry = Registry(settings.models, trust=settings.trust, ready=_try_out)
         self.audit = None if settings.audit is None else AuditLog(settings.audit, key=settings.audit_key)
         self.gatherer: Gatherer | None = None
         self.is_draining = False
 
     @property
     def is_ready(self) -> bool:
-        """Whether all models are loaded and warm, and the server is not about to stop."""
+        """Whether all models are loaded, and the server is not about to stop."""
         return self.registry.is_complete and not self.is_draining
 
     @asynccontextmanager
@@ -46,7 +47,7 @@ class State:
         self._listen_to_signals()
         if self.settings.workers > 1:
             # A worker takes the place of another when it is ready, not before.
-            await asyncio.to_thread(self.refresh)
+            await self._refreshed()
         tasks = [asyncio.create_task(self.gatherer.run()), asyncio.create_task(self._watch())]
         try:
             yield
@@ -78,16 +79,48 @@ class State:
 
         loop.add_signal_handler(signal.SIGTERM, drain)
         if self.settings.workers == 1:
-            loop.add_signal_handler(signal.SIGHUP, lambda: loop.run_in_executor(None, self.refresh))
+            loop.add_signal_handler(signal.SIGHUP, lambda: self._begin_refresh(loop))
 
     async def _watch(self) -> None:
         """Load the models, then look again and again whether they, or the keys, have changed."""
         while True:
             try:
-                await asyncio.to_thread(self.refresh)
+                await self._refreshed()
             except Exception:
                 log.exception("the folder of models can't be read")
             await asyncio.sleep(self.settings.poll_seconds)
+
+    async def _refreshed(self) -> None:
+        """Wait until models and keys are up to date."""
+        loop = asyncio.get_running_loop()
+        await self._begin_refresh(loop)
+
+    def _begin_refresh(self, loop: asyncio.AbstractEventLoop) -> asyncio.Future[None]:
+        """Bring models and keys up to date in a thread that nobody waits for when the server ends.
+
+        A thread of an executor would be: a large model takes its time to load.
+        """
+        done: asyncio.Future[None] = loop.create_future()
+
+        def settle(error: Exception | None) -> None:
+            if done.cancelled():
+                return
+            if error is None:
+                done.set_result(None)
+            else:
+                done.set_exception(error)
+
+        def run() -> None:
+            error: Exception | None = None
+            try:
+                self.refresh()
+            except Exception as found:
+                error = found
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(settle, error)
+
+        threading.Thread(target=run, name=LOADING, daemon=True).start()
+        return done
 
     def refresh(self) -> None:
         """Bring models and keys up to date with their files."""
@@ -98,17 +131,6 @@ class State:
             log.info("ready", models=sorted(self.registry.served), failed=sorted(self.registry.failed))
 
 
-class _Warming:
-    """Warms models up: the first of a sort in every shape of call, the others of it, which need nothing new, once."""
-
-    def __init__(self, whole: bool) -> None:
-        self.whole = whole
-        self.sorts: set[tuple[str, str, bool]] = set()
-
-    def __call__(self, model: Model) -> None:
-        sort = (model.generator.name, model.stand_in.kind, model.coherence is not None)
-        if sort in self.sorts or not self.whole:
-            explain(model, rows_like(model.schema, 1), Request.of(target=model.example_target, n=1, random_state=0))
-            return
-        warm(model)
-        self.sorts.add(sort)
+def _try_out(model: Model) -> None:
+    """Ask a model once before it is served: what can't answer is not ready."""
+    explain(model, rows_like(model.schema, 1), Request.of(target=model.example_target, n=1, random_state=0))

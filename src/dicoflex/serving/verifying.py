@@ -8,7 +8,6 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any
 
-import orjson
 from pydantic import BaseModel, ConfigDict
 
 from dicoflex.constraints import Constraints
@@ -17,7 +16,7 @@ from dicoflex.model import Model
 from dicoflex.request import Request
 from dicoflex.serving.engine import verdicts
 from dicoflex.serving.problems import Problem, of_error
-from dicoflex.serving.questions import load_json
+from dicoflex.serving.questions import dump_json, load_json
 from dicoflex.serving.rows import RowReader, Rows, refuse
 from dicoflex.serving.settings import Settings
 
@@ -65,7 +64,7 @@ def read_claims(body: bytes, reader: RowReader, bounds: Settings) -> Claims:
 
 def _terms(given: dict[str, Any]) -> Terms:
     try:
-        return Terms.model_validate_json(orjson.dumps(given), strict=True)
+        return Terms.model_validate_json(dump_json(given), strict=True)
     except (ValueError, ConstraintError) as error:
         raise of_error(error) from None
 

@@ -1,28 +1,30 @@
 """A small copy of the black box, kept as plain arrays in the model file: the stand-in.
 
 Two kinds compete while learning: a multilayer perceptron and boosted trees. The one that agrees better with the black
-box on held-out rows is kept; on few labels alone both are, and count together.
+box on held-out rows is kept; on few labels alone both are, and count together. Two further kinds are made by copying
+the black box itself, where that was asked for: a network in double precision, and trees whose votes are averaged.
 """
 
 from __future__ import annotations
 
-__all__ = ["BLOCK", "Both", "Forest", "Perceptron", "ScoreStandIn", "StandIn", "restore"]
+__all__ = ["Both", "Forest", "Network", "Perceptron", "ScoreStandIn", "StandIn", "Votes", "restore"]
 
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dicoflex import _core
 from dicoflex.errors import ModelFileError
 from dicoflex.stand_in.both import Both
+from dicoflex.stand_in.network import Network
 from dicoflex.stand_in.perceptron import Perceptron
-from dicoflex.stand_in.trees import Forest
+from dicoflex.stand_in.trees import Forest, Votes
 from dicoflex.table.encoding import Encoding, Values
 
-BLOCK = 256
 Floats = NDArray[np.float64]
 Arrays = dict[str, NDArray[Any]]
-KINDS: dict[str, Any] = {kind.kind: kind for kind in (Perceptron, Forest, Both)}
+KINDS: dict[str, Any] = {kind.kind: kind for kind in (Perceptron, Forest, Both, Votes, Network)}
 
 
 class StandIn(Protocol):
@@ -30,12 +32,12 @@ class StandIn(Protocol):
 
     kind: ClassVar[str]
 
-    def probabilities(self, values: Values, *, each: int = 1) -> Floats:
-        """Probabilities of the classes for encoded rows (n, classes).
+    @property
+    def core(self) -> _core.Surrogate:
+        """What the core runs."""
 
-        Rows may be worked on `each` at a time, from the first on: with as many rows per query, a row's answer can't
-        depend on other queries, to the last bit.
-        """
+    def probabilities(self, values: Values) -> Floats:
+        """Probabilities of the classes for encoded rows (n, classes); a row's don't depend on the others."""
 
     def arrays(self) -> Arrays:
         """All that `restore` needs."""
@@ -44,7 +46,7 @@ class StandIn(Protocol):
 class ScoreStandIn(StandIn, Protocol):
     """A stand-in with one output, for a black box that gives scores."""
 
-    def scores(self, values: Values, *, each: int = 1) -> Floats:
+    def scores(self, values: Values) -> Floats:
         """Its output for encoded rows."""
 
     def aimed(self, slope: Floats, offset: Floats) -> StandIn:

@@ -5,12 +5,15 @@ from __future__ import annotations
 __all__ = ["Both"]
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dicoflex import _core
 from dicoflex.model_file.taking import Arrays, refuse_others
+from dicoflex.stand_in.forward import probabilities
 from dicoflex.stand_in.perceptron import Perceptron
 from dicoflex.stand_in.trees import Forest
 from dicoflex.table.encoding import Encoding, Values
@@ -26,10 +29,18 @@ class Both:
     net: Perceptron
     trees: Forest
 
-    def probabilities(self, values: Values, *, each: int = 1) -> Floats:
+    def probabilities(self, values: Values) -> Floats:
         """The mean of the two."""
-        both: Floats = np.add(self.net.probabilities(values, each=each), self.trees.probabilities(values, each=each))
-        return 0.5 * both
+        return probabilities(self.core, values, len(self.net.layers[-1][1]))
+
+    @cached_property
+    def core(self) -> _core.Surrogate:
+        """Both as the core runs them."""
+        return _core.Surrogate(
+            n_classes=len(self.net.layers[-1][1]),
+            perceptron=self.net.part,
+            trees=self.trees.part,
+        )
 
     def arrays(self) -> Arrays:
         """The arrays of both, by name."""

@@ -6,19 +6,18 @@ __all__ = ["BOUND", "Perceptron"]
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dicoflex import _core
 from dicoflex.model_file.taking import Arrays, refuse, refuse_others, taken
-from dicoflex.runtime.compiled import compiled
-from dicoflex.runtime.threads import in_threads
+from dicoflex.stand_in.forward import by_feature, probabilities, scores
 from dicoflex.table.encoding import Encoding, Values
 
 BOUND = 10.0
 """Standardised numbers are held within ten deviations: one absurd value must not swamp the others."""
-THREADED = 2048
 Floats = NDArray[np.float64]
 
 
@@ -30,23 +29,24 @@ class Perceptron:
     encoding: Encoding
     layers: list[tuple[NDArray[np.float32], NDArray[np.float32]]]
 
-    def probabilities(self, values: Values, *, each: int = 1) -> Floats:
-        """Softmax of the last layer, by matrix products of `each` rows."""
-        network, out = self._network, np.empty((len(values), len(self.layers[-1][1])))
-
-        def work(low: int, high: int) -> None:
-            _forward(low, high, each, values, *network, out)
-
-        in_threads(work, -(-len(values) // each), least=max(1, THREADED // each))
-        return out
+    def probabilities(self, values: Values) -> Floats:
+        """Softmax of the last layer."""
+        return probabilities(self.core, values, len(self.layers[-1][1]))
 
     @cached_property
-    def _network(self) -> tuple[NDArray[Any], ...]:
-        """Where features stand among the reals, and the layers, as kernels read them."""
-        encoding = self.encoding
-        numbers, codes = encoding.number_feature, encoding.code_feature
-        scaling = encoding.mean[numbers], encoding.scale[numbers]
-        return numbers, *scaling, codes, *encoding.places, *(array for layer in self.layers for array in layer)
+    def core(self) -> _core.Surrogate:
+        """The perceptron as the core runs it."""
+        n_scores = len(self.layers[-1][1])
+        return _core.Surrogate(n_classes=max(2, n_scores), perceptron=self.part)
+
+    @cached_property
+    def part(self) -> _core.Perceptron:
+        """The perceptron as a part of what the core runs."""
+        (w0, b0), (w1, b1), (w2, b2) = self.layers
+        scaling = {"mean": self.encoding.mean, "scale": self.encoding.scale}
+        return _core.Perceptron(
+            **by_feature(self.encoding), **scaling, w0=w0, b0=b0, w1=w1, b1=b1, w2=w2, b2=b2
+        )  # fmt: skip
 
     def cooled(self, temperature: float) -> Perceptron:
         """The same perceptron with its scores divided: less sure of itself above a temperature of 1."""
@@ -54,14 +54,9 @@ class Perceptron:
         by = np.float32(temperature)
         return Perceptron(self.encoding, [*inner, (weight / by, bias / by)])
 
-    def scores(self, values: Values, *, each: int = 1) -> Floats:
-        """What a perceptron with one output says: the log odds of that output against 0."""
-        *inner, (weight, bias) = self.layers
-        nothing = np.zeros_like
-        paired = [*inner, (np.concatenate([nothing(weight), weight], axis=1), np.concatenate([nothing(bias), bias]))]
-        chances = Perceptron(self.encoding, paired).probabilities(values, each=each)
-        odds: Floats = np.log(chances[:, 1]) - np.log(chances[:, 0])
-        return odds
+    def scores(self, values: Values) -> Floats:
+        """What a perceptron with one output says."""
+        return scores(self.core, values, 1)[:, 0]
 
     def aimed(self, slope: Floats, offset: Floats) -> Perceptron:
         """The classifier whose classes have the logits `slope` * output + `offset`, of a perceptron with one output."""
@@ -88,47 +83,3 @@ class Perceptron:
             width = len(bias)
         refuse_others(arrays, [f"{name}{i}" for i in range(3) for name in ("weight", "bias")])
         return cls(encoding, layers)
-
-
-@compiled(nogil=True, error_model="numpy")
-def _forward(  # type: ignore[no-untyped-def]
-    low, high, each, values, numbers, mean, scale, codes, number_at, level_at, is_pair, w0, b0, w1, b1, w2, b2, out
-):
-    """The network on blocks low to high of `each` rows; the one-hot table, nearly all zeros, is never made."""
-    first, second = np.empty((each, len(b0)), dtype=np.float32), np.empty((each, len(b1)), dtype=np.float32)
-    last = np.empty((each, len(b2)), dtype=np.float32)
-    bound, zero = np.float32(BOUND), np.float32(0.0)
-    for start in range(low * each, min(high * each, len(out)), each):
-        n = min(each, len(out) - start)
-        for r in range(n):
-            i = start + r
-            for k in range(len(b0)):
-                first[r, k] = b0[k]
-            for c in range(len(numbers)):
-                x = np.float32((values[i, numbers[c]] - mean[c]) / scale[c])
-                x = zero if np.isnan(x) else min(max(x, -bound), bound)
-                at = number_at[c]
-                for k in range(len(b0)):
-                    first[r, k] += x * w0[at, k]
-            for c in range(len(codes)):
-                code = values[i, codes[c]]
-                at = level_at[c] + (np.int64(np.isnan(code)) if is_pair[c] else np.int64(code))
-                for k in range(len(b0)):
-                    first[r, k] += w0[at, k]
-            for k in range(len(b0)):
-                first[r, k] = max(first[r, k], zero)
-        np.dot(first[:n], w1, second[:n])
-        for r in range(n):
-            for k in range(len(b1)):
-                second[r, k] = max(second[r, k] + b1[k], zero)
-        np.dot(second[:n], w2, last[:n])
-        for r in range(n):
-            top = last[r, 0] + b2[0]
-            for k in range(1, len(b2)):
-                top = max(top, last[r, k] + b2[k])
-            total = 0.0
-            for k in range(len(b2)):
-                out[start + r, k] = np.exp(np.float64(last[r, k] + b2[k]) - np.float64(top))
-                total += out[start + r, k]
-            for k in range(len(b2)):
-                out[start + r, k] /= total

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-__all__ = ["Forest"]
+__all__ = ["Forest", "Votes"]
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dicoflex import _core
 from dicoflex.model_file.taking import Arrays, refuse, refuse_others, taken
-from dicoflex.runtime.compiled import compiled
-from dicoflex.runtime.threads import in_threads
+from dicoflex.stand_in.forward import probabilities, scores
 from dicoflex.table.encoding import Encoding, Values
 
-THREADED = 256
 Floats = NDArray[np.float64]
 
 
@@ -36,22 +36,43 @@ class Forest:
     value: Floats
     baseline: Floats
 
-    def probabilities(self, values: Values, *, each: int = 1) -> Floats:  # noqa: ARG002
+    def probabilities(self, values: Values) -> Floats:
         """The trees' scores through a logistic (two classes) or a softmax."""
-        scores = self._sums(values)
-        if scores.shape[1] == 1:
-            scores = np.concatenate([np.zeros_like(scores), scores], axis=1)
-        return _softmax(scores)
+        return probabilities(self.core, values, self.n_classes)
 
-    def scores(self, values: Values, *, each: int = 1) -> Floats:  # noqa: ARG002
+    @property
+    def n_classes(self) -> int:
+        """How many classes there are."""
+        return max(2, len(self.baseline))
+
+    @property
+    def averaged(self) -> float:
+        """Over how many trees a score is averaged; 0 where it is their sum, and a logit."""
+        return 0.0
+
+    @cached_property
+    def core(self) -> _core.Surrogate:
+        """The trees as the core runs them."""
+        return _core.Surrogate(n_classes=self.n_classes, trees=self.part)
+
+    @cached_property
+    def part(self) -> _core.Trees:
+        """The trees as a part of what the core runs."""
+        return _core.Trees(
+            start=self.start,
+            feature=self.feature,
+            threshold=self.threshold,
+            missing_left=self.missing_left,
+            left=self.left,
+            right=self.right,
+            value=self.value,
+            baseline=self.baseline,
+            averaged=self.averaged,
+        )
+
+    def scores(self, values: Values) -> Floats:
         """What trees with one score say."""
-        return self._sums(values)[:, 0]
-
-    def _sums(self, values: Values) -> Floats:
-        scores = np.tile(self.baseline, (len(values), 1))
-        links = self.start, self.feature, self.threshold, self.missing_left, self.left, self.right, self.value
-        in_threads(lambda low, high: _add_trees(low, high, values, *links, scores), len(values), least=THREADED)
-        return scores
+        return scores(self.core, values, len(self.baseline))[:, 0]
 
     def aimed(self, slope: Floats, offset: Floats) -> Forest:
         """The classifier whose classes have the logits `slope` * score + `offset`, of trees with one score.
@@ -123,21 +144,26 @@ FOREST_ARRAYS: dict[str, type[np.generic]] = {
 }
 
 
-def _softmax(scores: Floats) -> Floats:
-    shifted = np.exp(scores - scores.max(axis=1, keepdims=True))
-    total: Floats = shifted / shifted.sum(axis=1, keepdims=True)
-    return total
+class Votes(Forest):
+    """Trees whose values are probabilities that are averaged, as those of a random forest are.
 
+    With two classes the second's probability alone is kept; with more, every tree stands there once per class.
+    """
 
-@compiled(nogil=True)
-def _add_trees(low, high, values, start, feature, threshold, missing_left, left, right, value, scores):  # type: ignore[no-untyped-def]
-    """Add every tree's value to the scores of rows low to high."""
-    n_scores = scores.shape[1]
-    for i in range(low, high):
-        for tree in range(len(start)):
-            node = start[tree]
-            while feature[node] >= 0:
-                x = values[i, feature[node]]
-                go_left = missing_left[node] if np.isnan(x) else x <= threshold[node]
-                node = left[node] if go_left else right[node]
-            scores[i, tree % n_scores] += value[node]
+    kind: ClassVar[str] = "votes"
+
+    @property
+    def averaged(self) -> float:
+        """How many trees a score has."""
+        return len(self.start) / len(self.baseline)
+
+    @classmethod
+    def from_arrays(cls, encoding: Encoding, n_classes: int, arrays: Arrays) -> Votes:
+        """The trees with these arrays; refused, too, where classes have not the same trees, or values are no shares."""
+        votes = super().from_arrays(encoding, n_classes, arrays)
+        assert isinstance(votes, Votes)
+        if len(votes.start) % len(votes.baseline) or len(votes.start) == 0:
+            refuse("start", "has not as many trees for every class")
+        if not ((votes.value >= 0) & (votes.value <= 1)).all() or votes.baseline.any():
+            refuse("value", "holds numbers that are not probabilities, or those of 'baseline' are not 0")
+        return votes

@@ -83,5 +83,5 @@ def _refuse(feature: Feature, cell: Any) -> NoReturn:
         raise CellError(f"{name}: {named('value', cell, feature.levels)}", name)
     if type(cell) not in (int, float):
         raise CellError(f"{name} is {cell!r}, which is no number; give one", name)
-    why = "whole numbers alone" if feature.is_whole and cell % 1 else f"{feature.dtype}"
+    why = "whole numbers alone" if feature.is_whole and cell % 1 else f"{feature.dtype}, which rounds or exceeds that"
     raise CellError(f"{name} is {cell!r}, and its column holds {why}; give another number", name)

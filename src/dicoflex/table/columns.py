@@ -6,6 +6,7 @@ __all__ = [
     "EXACT",
     "code_lookup",
     "column_dtype",
+    "extends",
     "factorize",
     "few_numbers",
     "level_array",
@@ -36,7 +37,7 @@ def few_numbers(feature: Feature, cells: list[Any]) -> list[float] | None:
             return None
         if type(v) is int and not -EXACT <= v <= EXACT:
             return None
-    return cells
+    return None if feature.narrow is not None and feature.rounds(np.array(cells, dtype=np.float64)).any() else cells
 
 
 def read_numbers(feature: Feature, column: pd.Series, absent: NDArray[np.bool_]) -> Values:
@@ -62,7 +63,20 @@ def read_numbers(feature: Feature, column: pd.Series, absent: NDArray[np.bool_])
             f"{least:.16g} to {greatest:.16g}; replace it, or fit on a wider dtype"
         )
     _refuse_rounded(feature, column[~absent], present)
+    _refuse_narrowed(feature, present)
     return values
+
+
+def _refuse_narrowed(feature: Feature, values: Values) -> None:
+    """Refuse numbers that the training dtype would round: an answer could not keep them as they are."""
+    rounded = np.flatnonzero(feature.rounds(values))
+    if len(rounded):
+        value = float(values[rounded[0]])
+        kept = feature.narrow.type(value)  # type: ignore[union-attr]
+        raise QueryError(
+            f"column {feature.name!r} holds {value:.17g}, and its dtype in training, {feature.dtype}, rounds that to "
+            f"{kept:.17g}; round the rows with .astype({feature.dtype!r}), or fit on float64"
+        )
 
 
 def _refuse_rounded(feature: Feature, column: pd.Series, values: Values) -> None:
@@ -94,6 +108,22 @@ def same_dtype(dtype: Any, other: Any) -> bool:
         return bool(dtype == other)
     same = dtype.ordered == other.ordered and dtype.categories.dtype == other.categories.dtype
     return same and list(map(typed, dtype.categories)) == list(map(typed, other.categories))
+
+
+def extends(dtype: Any, other: Any) -> bool:
+    """Whether a categorical dtype has all categories of another, in their order, and more of its own.
+
+    >>> extends(pd.CategoricalDtype(["a", "b", "c"]), pd.CategoricalDtype(["a", "c"]))
+    True
+    """
+    if not isinstance(dtype, pd.CategoricalDtype) or not isinstance(other, pd.CategoricalDtype):
+        return False
+    if dtype.ordered != other.ordered or dtype.categories.dtype != other.categories.dtype:
+        return False
+    wanted = list(map(typed, other.categories))
+    known = set(wanted)
+    kept = [key for key in map(typed, dtype.categories) if key in known]
+    return len(dtype.categories) > len(wanted) and kept == wanted
 
 
 def factorize(column: pd.Series) -> tuple[NDArray[Any], list[Any]]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 __all__ = ["Encoding", "Kept", "Parts", "Values", "check_limits"]
 
 import json
-from collections.abc import Hashable
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -18,12 +18,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dicoflex import _core
 from dicoflex.errors import ModelFileError, QueryError, SchemaError, UnseenError, named
-from dicoflex.runtime.compiled import compiled
 from dicoflex.runtime.threads import THREADED, in_threads
 from dicoflex.table.columns import (
     code_lookup,
     column_dtype,
+    extends,
     factorize,
     few_numbers,
     level_array,
@@ -31,13 +32,13 @@ from dicoflex.table.columns import (
     same_dtype,
 )
 from dicoflex.table.feature import Level
+from dicoflex.table.inference import kind_of_frame
 from dicoflex.table.reals import Parts, Reals, Values
 from dicoflex.table.schema import Schema
 from dicoflex.values import differ, typed
 
 FEW = 32
 PLAIN = (str, bool, int, float)
-EXACT = np.dtype("float64")
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,10 @@ class Kept:
 class Encoding(Reals):
     """The two-way map between frames with `schema` and matrices; `mean` and `scale` standardise the numbers.
 
+    declared: by column, the dtype of the training frame, where it has categories that the schema does not name because
+    too few rows have them. Frames that are made have it, so that codes are those of the training frame; no file keeps
+    it, as it names what few rows have.
+
     >>> frame = pd.DataFrame({"age": [31, 52], "job": ["cook", "nurse"]})
     >>> encoding = Encoding.fit(frame, Schema.infer(frame))
     >>> encoding.encode(frame)
@@ -71,6 +76,8 @@ class Encoding(Reals):
     >>> encoding.decode(encoding.encode(frame)).equals(frame)
     True
     """
+
+    declared: Mapping[Any, pd.CategoricalDtype] = field(default_factory=dict)
 
     @classmethod
     def unit(cls, schema: Schema) -> Encoding:
@@ -94,6 +101,15 @@ class Encoding(Reals):
                 scale[j] = _deviation(present)
         return cls(schema, mean, scale)
 
+    def declaring(self, frame: pd.DataFrame) -> Encoding:
+        """This encoding with the categories that the columns of the training frame declare beyond the schema's."""
+        declared = {}
+        for feature in self.schema.features:
+            own = frame[feature.name].dtype
+            if isinstance(own, pd.CategoricalDtype) and extends(own, column_dtype(feature)):
+                declared[feature.name] = own
+        return replace(self, declared=declared)
+
     # -- frames -------------------------------------------------------------------------------------------------
 
     def encode(self, frame: pd.DataFrame) -> Values:
@@ -109,13 +125,14 @@ class Encoding(Reals):
     def decode(self, values: Values, index: pd.Index | None = None, *, kept: Kept | None = None) -> pd.DataFrame:
         """The frame of a matrix: numbers clipped to their limits and rounded to their grid, dtypes as in training.
 
-        kept: cells that are some frame's own, bit for bit, whatever the limits; the others were snapped before.
+        kept: cells that are some frame's own, bit for bit, whatever the limits; the others were snapped before. Where
+        that frame's columns have more categories than the training's, so do those of the frame that is made.
         """
         rows = pd.RangeIndex(len(values)) if index is None else index
         columns: dict[Hashable, Any] = {}
         settled = self._settle(values) if kept is None else values
         for j, feature in enumerate(self.schema.features):
-            column = self._decode_column(j, settled[:, j])
+            column = self._decode_column(j, settled[:, j], None if kept is None else kept.frame[feature.name].dtype)
             if kept is not None:
                 column = kept.put_back(j, feature.name, column)
             # A frame would read a text dtype into an array of objects; it leaves a series as it is.
@@ -126,13 +143,14 @@ class Encoding(Reals):
         """`frame` with the training columns, order and dtypes, and its matrix.
 
         Values that already have the dtype stay bit for bit; others are encoded as the dtype holds them, so that what
-        changes on the way to float32 is not taken for a change of a draw's.
+        changes on the way to float32 is not taken for a change of a draw's. Categories beyond those of training, which
+        a model file does not name where few rows have them, stay declared.
         """
         values = self.encode(frame)
         conformed = (frame if self._in_order(frame) else frame[self._names]).copy()
         dtypes = conformed.dtypes.tolist()
         for j, feature in enumerate(self.schema.features):
-            if not same_dtype(dtypes[j], self._dtypes[j]):
+            if not same_dtype(dtypes[j], self._dtypes[j]) and not extends(dtypes[j], self._dtypes[j]):
                 column = self._decode_column(j, values[:, j])
                 conformed[feature.name] = pd.Series(column, frame.index, dtype=self._dtypes[j])
                 values[:, j] = self._encode_column(j, conformed[feature.name])
@@ -141,7 +159,7 @@ class Encoding(Reals):
     def check_columns(self, frame: Any) -> None:
         """Refuse rows that lack a training column or bring one of their own."""
         if not isinstance(frame, pd.DataFrame):
-            raise QueryError(f"rows must be a pandas DataFrame with the training columns, got {type(frame).__name__}")
+            raise QueryError(f"rows must be a pandas DataFrame with the training columns, got {kind_of_frame(frame)}")
         if self._in_order(frame):
             return
         if frame.columns.duplicated().any():
@@ -212,10 +230,12 @@ class Encoding(Reals):
             codes[i] = found
         return codes[keys] if len(uniques) else np.empty(0)
 
-    def _decode_column(self, j: int, values: Values) -> Any:
-        """Values on their grid as an array of the training dtype."""
+    def _decode_column(self, j: int, values: Values, like: Any = None) -> Any:
+        """Values on their grid as an array of the training dtype, or of one `like` it with more categories."""
         if not self.schema.features[j].is_number:
-            return self._level_arrays[j].take(values.astype(np.int64))
+            wider = like is not None and extends(like, self._dtypes[j])
+            levels = level_array(self.schema.features[j], like) if wider else self._level_arrays[j]
+            return levels.take(values.astype(np.int64))
         dtype = self._dtypes[j]
         if isinstance(dtype, np.dtype) and dtype != object:
             return values.astype(dtype)
@@ -223,7 +243,7 @@ class Encoding(Reals):
 
     @cached_property
     def _dtypes(self) -> list[Any]:
-        return [column_dtype(feature) for feature in self.schema.features]
+        return [self.declared.get(feature.name) or column_dtype(feature) for feature in self.schema.features]
 
     @cached_property
     def _level_arrays(self) -> list[Any]:
@@ -253,7 +273,10 @@ class Encoding(Reals):
         rows, moved = np.empty((len(query) * each, values.shape[2])), np.empty(len(query) * each, dtype=bool)
 
         def work(low: int, high: int) -> None:
-            _finish(low, high, values, query, frozen, least, greatest, whole, rows, moved)
+            _core.finish(
+                values=values, query=query, frozen=frozen, least=least, greatest=greatest, whole=whole, low=low,
+                high=high, rows=rows, moved=moved,
+            )  # fmt: skip
 
         in_threads(work, len(query), least=max(1, THREADED // each))
         if self.narrow:
@@ -285,12 +308,7 @@ class Encoding(Reals):
 
         Dtypes of whole numbers hold all that lie on their grid.
         """
-        kinds = [(j, np.dtype(getattr(d, "numpy_dtype", d))) for j, d in enumerate(self._dtypes) if self._is_number[j]]
-        return [(j, kind) for j, kind in kinds if kind.kind == "f" and kind.itemsize < EXACT.itemsize]
-
-    @cached_property
-    def _is_number(self) -> list[bool]:
-        return [feature.is_number for feature in self.schema.features]
+        return [(j, f.narrow) for j, f in enumerate(self.schema.features) if f.narrow is not None]
 
     def differs(self, values: Values, other: Values) -> NDArray[np.bool_]:
         """Where two matrices differ; missing equals missing."""
@@ -379,21 +397,3 @@ def check_limits(schema: Schema, values: Values) -> None:
                 f"column {feature.name!r} holds {low:g} to {high:g}, beyond its schema's {feature.minimum:g} to "
                 f"{feature.maximum:g}; infer the schema from these rows, or widen it with limits={{...}}"
             )
-
-
-@compiled(nogil=True)
-def _finish(first, last, values, query, frozen, least, greatest, whole, rows, moved):  # type: ignore[no-untyped-def]
-    """Queries first to last: fill in their rows, and whether each differs from its query; see `Encoding.finish`."""
-    each, d = values.shape[1], values.shape[2]
-    for i in range(first, last):
-        for t in range(each):
-            at = i * each + t
-            moved[at] = False
-            for j in range(d):
-                x, q = values[i, t, j], query[i, j]
-                if frozen[i, j] or x == q or (np.isnan(x) and np.isnan(q)):
-                    rows[at, j] = q
-                    continue
-                x = min(max(x, least[j]), greatest[j]) if not np.isnan(x) else x
-                rows[at, j] = np.rint(x) if whole[j] else x
-                moved[at] |= not (rows[at, j] == q or (np.isnan(x) and np.isnan(q)))

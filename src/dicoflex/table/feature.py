@@ -21,7 +21,8 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from pydantic import BaseModel, ConfigDict, model_validator
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, model_serializer, model_validator
 
 from dicoflex.values import typed
 
@@ -48,7 +49,10 @@ class Kind(StrEnum):
 
 
 class Feature(BaseModel):
-    """One column: its kind, its pandas dtype and the values it may take."""
+    """One column: its kind, its pandas dtype and the values it may take.
+
+    special: numbers that are not measured but stand for something, such as -9 for "no record".
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -63,6 +67,7 @@ class Feature(BaseModel):
     ordered: bool = False
     categories_dtype: str | None = None
     missing_object: Literal["None", "nan", "NA"] = "nan"
+    special: tuple[float, ...] = ()
 
     @model_validator(mode="after")
     def _consistent(self) -> Feature:
@@ -80,11 +85,15 @@ class Feature(BaseModel):
             raise ValueError(f"feature {self.name!r}: minimum must be at most maximum")
         if self.levels or self.categories is not None or not _holds_numbers(dtype_of(self.dtype)):
             raise ValueError(f"feature {self.name!r}: it is {self.kind}, and its dtype or its levels are not")
+        if list(self.special) != sorted(set(self.special)):
+            raise ValueError(f"feature {self.name!r}: special values must rise, each once")
         least, greatest = self.bounds
         if self.minimum < max(least, -MAX_NUMBER) or self.maximum > min(greatest, MAX_NUMBER):
             raise ValueError(f"feature {self.name!r}: its limits are beyond what {self.dtype} or {MAX_NUMBER:g} allow")
 
     def _check_levels(self) -> None:
+        if self.special:
+            raise ValueError(f"feature {self.name!r}: it is {self.kind}, and special values are for numbers")
         levels = {typed(v) for v in self.levels}
         if len(levels) != len(self.levels):
             raise ValueError(f"feature {self.name!r}: levels repeat")
@@ -92,6 +101,14 @@ class Feature(BaseModel):
             raise ValueError(f"feature {self.name!r}: levels must be among the categories")
         if self.n_states == 0:
             raise ValueError(f"feature {self.name!r}: it has no level and is never missing")
+
+    @model_serializer(mode="wrap")
+    def _dump(self, dump: Any) -> Any:
+        """Special values are left out where there are none."""
+        dumped = dump(self)
+        if not self.special:
+            del dumped["special"]
+        return dumped
 
     @cached_property
     def is_number(self) -> bool:
@@ -107,6 +124,27 @@ class Feature(BaseModel):
     def bounds(self) -> tuple[float, float]:
         """The least and greatest number that the dtype holds."""
         return dtype_bounds(dtype_of(self.dtype))
+
+    @cached_property
+    def narrow(self) -> np.dtype[Any] | None:
+        """The floats that the dtype is made of, where they round what a float64 holds; None for every other dtype."""
+        if not self.is_number:
+            return None
+        dtype = dtype_of(self.dtype)
+        held = np.dtype(getattr(dtype, "numpy_dtype", dtype))
+        return held if held.kind == "f" and held.itemsize < np.dtype(np.float64).itemsize else None
+
+    def rounds(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Where a column of the dtype would give back another number, to all digits in which it is written.
+
+        A float32 holds .1 as a number that is again written as .1, and 123456789 as one written as 123456790.
+        """
+        if self.narrow is None:
+            return np.zeros(len(values), dtype=bool)
+        held = values.astype(self.narrow)
+        changed: NDArray[np.bool_] = held != values
+        changed[changed] = held[changed].astype(str).astype(np.float64) != values[changed]
+        return changed
 
     @property
     def n_states(self) -> int:
@@ -134,6 +172,8 @@ class Feature(BaseModel):
         """The values that the feature may take, in one short line."""
         if self.is_number:
             text = f"{self.minimum:g} to {self.maximum:g}"
+            if self.special:
+                text += f"; special: {', '.join(f'{value:g}' for value in self.special)}"
         else:
             joint = " < " if self.kind is Kind.ORDINAL else ", "
             text = joint.join(map(str, self.levels[:most]))

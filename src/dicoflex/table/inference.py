@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-__all__ = ["MAX_LEVELS", "check_frame", "describe", "distinct"]
+__all__ = ["MAX_LEVELS", "WORD", "as_pandas", "check_frame", "describe", "distinct", "kind_of_frame"]
 
 import math
+import re
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -26,17 +28,67 @@ from dicoflex.table.rarity import common_levels, common_limits, counts_of
 from dicoflex.values import is_half_read, plain, typed
 
 IDENTIFIER_SHARE = 0.9
+EQUAL_STEPS = 0.5
+"""The share of equal steps from row to row above which numbers that rise count rows."""
 IDENTIFIER_ROWS = 50
+IDENTIFIER_WORDS = {
+    *("id", "ids", "identifier", "uuid", "guid", "idx", "pk", "serial", "rowid", "rownum", "userid", "custid"),
+    *("customerid", "clientid", "personid", "patientid", "accountid", "orderid", "sessionid"),
+}
+WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+NINES = re.compile("99+")
+# Special values: how many rows share one at least, how many there are at most beside how many measured ones, and how
+# far a greatest one is from the next, as a share of all others' range.
+LEAST_SPECIAL, SPECIAL_SHARE, MOST_SPECIAL, LEAST_MEASURED, SPECIAL_GAP = 5, 0.002, 5, 5, 0.5
 MAX_LEVELS = 2000
 MOST_BEYOND = 0.5
+
+
+def kind_of_frame(frame: Any) -> str:
+    """What a caller gave in place of a pandas frame, and how to make one of it.
+
+    >>> kind_of_frame([[1]])
+    'list; wrap arrays with pd.DataFrame(...)'
+    """
+    kind = type(frame)
+    if hasattr(frame, "to_pandas"):
+        return f"{kind.__module__.split('.')[0]}.{kind.__name__}; convert it with .to_pandas()"
+    if hasattr(frame, "collect"):
+        return f"{kind.__module__.split('.')[0]}.{kind.__name__}; convert it with .collect().to_pandas()"
+    return f"{kind.__name__}; wrap arrays with pd.DataFrame(...)"
+
+
+def as_pandas(given: Any) -> Any:
+    """A pandas object of what a caller gave: what has `to_pandas`, as frames of polars and Arrow do, is converted.
+
+    Parameters
+    ----------
+    given : DataFrame or any other frame
+        Anything else is left as it is, for others to refuse.
+
+    Raises
+    ------
+    DataError
+        If the conversion needs a package that is not installed.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> as_pandas(pyarrow.table({"age": [31, 52]}))["age"].tolist()
+    [31, 52]
+    """
+    if isinstance(given, pd.DataFrame | pd.Series) or not callable(getattr(given, "to_pandas", None)):
+        return given
+    try:
+        return given.to_pandas()
+    except ImportError as error:
+        raise DataError(f"rows can't be converted to pandas ({error}); install that package, or give pandas") from error
 
 
 def check_frame(frame: Any) -> None:
     """Refuse what can't be a table of features, before anything is learned from it."""
     if not isinstance(frame, pd.DataFrame):
-        raise DataError(
-            f"rows must be a pandas DataFrame, got {type(frame).__name__}; wrap arrays with pd.DataFrame(...)"
-        )
+        raise DataError(f"rows must be a pandas DataFrame, got {kind_of_frame(frame)}")
     if frame.shape[0] == 0 or frame.shape[1] == 0:
         raise DataError(
             f"the frame is empty: {frame.shape[0]} rows and {frame.shape[1]} columns; give at least one of each"
@@ -59,10 +111,12 @@ def describe(
     order: Sequence[Level] | None,
     limits: tuple[float, float] | None,
     min_count: int = 1,
+    special: Sequence[float] | None = None,
 ) -> Feature:
     """One column's feature, from its dtype and values and from what the caller overrides.
 
-    min_count: what fewer rows have is not named, unless the caller did so.
+    min_count: what fewer rows have is not named, unless the caller did so. special: numbers that stand for something;
+    None looks for them.
     """
     _refuse_dtype(column)
     chosen = _kind_of(column, None if kind is None else _known_kind(column, kind), order)
@@ -79,7 +133,12 @@ def describe(
         low, high = _limits(column, limits, whole=chosen is Kind.INTEGER)
         if limits is None and min_count > 1:
             low, high = _common_limits(column, min_count)
-        return Feature(**common, minimum=low, maximum=high)
+        if kind is None and chosen is Kind.INTEGER:
+            _refuse_counter(column)
+        found = _found_special(column, min_count) if special is None else _given_special(column, special)
+        return Feature(**common, minimum=low, maximum=high, special=found)
+    if special:
+        raise SchemaError(f"column {column.name!r} is {chosen}: special values are for numbers; drop it from special")
     if limits is not None:
         raise SchemaError(f"column {column.name!r} is {chosen}: limits are for numbers; drop it from limits")
     levels = _levels(column, order)
@@ -154,6 +213,8 @@ def _refuse_dtype(column: pd.Series) -> None:
             f"column {name!r} holds dates or times ({dtype}); turn it into numbers (age in days, month) or drop it"
         )
     odd = kinds.is_complex_dtype(dtype) or isinstance(dtype, pd.SparseDtype | pd.IntervalDtype)
+    if dtype_text(dtype).startswith("decimal"):
+        raise DataError(f"column {name!r} has dtype {dtype}, which is not supported; convert it with .astype(float)")
     if odd or not is_dtype(dtype_text(dtype)):
         raise DataError(f"column {name!r} has dtype {dtype}, which is not supported; convert it to numbers or text")
     if kinds.is_numeric_dtype(dtype) and not kinds.is_bool_dtype(dtype):
@@ -186,6 +247,11 @@ def _refuse_objects(column: pd.Series) -> None:
     for value in column.array:
         if value is None or value is pd.NA:
             continue
+        if isinstance(value, Decimal):
+            raise DataError(
+                f"column {column.name!r} holds a Decimal ({str(value)[:60]}); numbers may be floats or whole: convert "
+                "it with .astype(float)"
+            )
         if not isinstance(value, str | bool | int | float | np.bool_ | np.integer | np.floating):
             raise DataError(
                 f"column {column.name!r} holds a {type(value).__name__} ({str(value)[:60]}); categories may be text, "
@@ -207,6 +273,63 @@ def _refuse_identifier(column: pd.Series, n_levels: int, *, overridden: bool) ->
         raise DataError(
             f"column {column.name!r} has {n_levels} categories, more than {MAX_LEVELS}; group the rare ones or drop it"
         )
+
+
+def _refuse_counter(column: pd.Series) -> None:
+    """Refuse whole numbers that name the rows: hardly one repeats, and a name or an order says that they count.
+
+    A table that is sorted by a measured column rises too, but hardly in equal steps.
+    """
+    values = column.dropna().to_numpy(dtype=float)
+    n, different = len(values), len(np.unique(values))
+    if n < IDENTIFIER_ROWS or different <= IDENTIFIER_SHARE * n:
+        return
+    name = str(column.name)
+    steps = np.diff(values)
+    equal = bool(np.mean(steps == np.median(steps)) > EQUAL_STEPS)
+    signs = {
+        "its name says so": bool({word.lower() for word in WORD.findall(name)} & IDENTIFIER_WORDS),
+        "they rise from row to row": equal and bool((steps > 0).all()),
+        "they fall from row to row": equal and bool((steps < 0).all()),
+        "they count without a gap": different == n == np.ptp(values) + 1,
+    }
+    sign = next((text for text, holds in signs.items() if holds), None)
+    if sign is not None:
+        raise DataError(
+            f"column {name!r} has {different} different whole numbers in {n} rows, and {sign}, as identifiers do; drop "
+            f"it, or say kinds={{{column.name!r}: 'integer'}} if it really is measured"
+        )
+
+
+def _given_special(column: pd.Series, special: Sequence[float]) -> tuple[float, ...]:
+    try:
+        found = tuple(sorted({float(value) for value in special}))
+    except (TypeError, ValueError):
+        found = (math.nan,)
+    if not all(map(math.isfinite, found)):
+        raise SchemaError(f"column {column.name!r}: special lists numbers, got {special!r}")
+    return found
+
+
+def _found_special(column: pd.Series, min_count: int) -> tuple[float, ...]:
+    """Numbers that stand for something, as -9 for no record and 999 for unknown: outside all others, and repeated.
+
+    Below zero they are few whole numbers among others that are none below; above they are written with nines alone,
+    far from the next.
+    """
+    values = column.dropna().to_numpy(dtype=float)
+    distinct, counts = np.unique(values, return_counts=True)
+    least = max(min_count, LEAST_SPECIAL, math.ceil(SPECIAL_SHARE * len(values)))
+    below, found = distinct < 0, []
+    coded = 0 < below.sum() <= MOST_SPECIAL and (counts[below] >= least).all() and not np.mod(distinct[below], 1).any()
+    if coded and (~below).sum() >= LEAST_MEASURED:
+        found += distinct[below].tolist()
+    rest = distinct[~below] if found else distinct
+    if len(rest) > LEAST_MEASURED and counts[-1] >= least and NINES.fullmatch(f"{rest[-1]:.0f}") and rest[-1] % 1 == 0:
+        gap = rest[-1] - rest[-2]
+        if gap > SPECIAL_GAP * (rest[-2] - rest[0]):
+            found.append(float(rest[-1]))
+    return tuple(found)
 
 
 def _limits(column: pd.Series, limits: tuple[float, float] | None, *, whole: bool) -> tuple[float, float]:

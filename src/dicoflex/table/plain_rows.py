@@ -49,7 +49,7 @@ class PlainRows:
         cells = [[read(cell) for read, cell in zip(self.readers, row, strict=True)] for row in rows]
         if any(None in row for row in cells):
             return self.encoding.conform(self.frame(rows))[1]
-        values = np.array(cells, dtype=np.float64)
+        values = np.array(cells, dtype=np.float64).reshape(len(cells), len(self.readers))
         for j, kind in self.encoding.narrow:
             values[:, j] = values[:, j].astype(kind)
         return values
@@ -87,16 +87,16 @@ def plain_row(cells: Row) -> list[Any]:
 
 def _number_reader(feature: Feature) -> Reader:
     """Reads a number; None where a frame is to say what it is."""
-    (least, greatest), whole = feature.bounds, feature.is_whole
+    (least, greatest), whole, narrow = feature.bounds, feature.is_whole, feature.narrow is not None
     absent = float("nan") if feature.missing else None
 
     def read(cell: Any) -> float | None:
         kind = type(cell)
-        if kind is int:
-            return float(cell) if least <= cell <= greatest and -EXACT <= cell <= EXACT else None
-        if kind is float:
-            return cell if least <= cell <= greatest and not (whole and cell % 1) else None
-        return absent if cell is None else None
+        if kind is not int and kind is not float:
+            return absent if cell is None else None
+        if not least <= cell <= greatest or (whole and cell % 1) or (kind is int and not -EXACT <= cell <= EXACT):
+            return None
+        return None if narrow and feature.rounds(np.array([cell], dtype=np.float64))[0] else float(cell)
 
     return read
 

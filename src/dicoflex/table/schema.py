@@ -22,7 +22,7 @@ from dicoflex.errors import ConstraintError, SchemaError, SettingError, named
 from dicoflex.runtime import strict_json
 from dicoflex.table.feature import Feature, Kind, Level
 from dicoflex.table.fits import check_numbers, check_suits, check_values
-from dicoflex.table.inference import check_frame, describe
+from dicoflex.table.inference import as_pandas, check_frame, describe
 from dicoflex.table.suggestions import suggested
 
 
@@ -83,6 +83,7 @@ class Schema(BaseModel):
         limits: Mapping[Any, tuple[float, float]] | None = None,
         min_count: int = 1,
         independent: Iterable[Any] = (),
+        special: Mapping[Any, Sequence[float]] | None = None,
         suggest: bool = False,
     ) -> Schema:
         """Describe every column of `frame`; each guess can be overridden.
@@ -93,6 +94,9 @@ class Schema(BaseModel):
         min_count: what fewer rows have is not named: their levels and missing values are left out, and limits are
         numbers that at least so many rows lie at or beyond. Orders and limits that are given stay as they are.
         independent: columns that need not follow from others in answers, although they do in every row.
+        special: column to the numbers in it that stand for something, as -9 for no record; an empty list says that
+        there are none. Without it, few negative whole numbers beside others that are not negative, and nines alone far
+        above all others, are found. They have cells of their own where it is learned what goes together.
         suggest: take the constraints that the columns suggest; see `suggested`.
 
         >>> frame = pd.DataFrame({"grade": ["b", "a", "c"], "sector": [3, 1, 3]})
@@ -101,29 +105,45 @@ class Schema(BaseModel):
         grade    ordinal      str    a < b < c
         sector   categorical  int64  1, 3
         """
+        frame = as_pandas(frame)
         check_frame(frame)
         kinds, orders, limits = dict(kinds or {}), dict(orders or {}), dict(limits or {})
-        free = tuple(independent)
-        for given in (kinds, orders, limits, free):
+        free, coded = tuple(independent), dict(special or {})
+        for given in (kinds, orders, limits, free, coded):
             for column in given:
                 if column not in frame.columns:
                     raise SchemaError(named("column", column, frame.columns))
         if isinstance(min_count, bool) or not isinstance(min_count, int | np.integer) or min_count < 1:
             raise SettingError(f"min_count must be a whole number of at least 1, got {min_count!r}")
         features = [
-            describe(frame[column], kinds.get(column), orders.get(column), limits.get(column), int(min_count))
+            describe(
+                frame[column],
+                kinds.get(column),
+                orders.get(column),
+                limits.get(column),
+                int(min_count),
+                coded.get(column),
+            )
             for column in frame.columns
         ]
         described = cls(features=tuple(features), min_count=int(min_count), independent=free)
-        return described.with_constraints(described.suggested()) if suggest else described
+        return described.with_constraints(described.suggested(frame)) if suggest else described
 
-    def suggested(self) -> Constraints:
+    def suggested(self, rows: pd.DataFrame | None = None) -> Constraints:
         """Constraints that the features suggest: age waits, sex, race, birth and nationality stay, nothing gets lost.
+
+        What others say or what is past stays too: scores of bureaus, and what was "ever" so; time since something only
+        passes.
+
+        Parameters
+        ----------
+        rows : DataFrame, optional
+            Rows of the table. With them, rules such as `paid <= owed` are suggested where they hold in every row.
 
         >>> Schema.infer(pd.DataFrame({"age": [31, 52], "sex": ["f", "m"]})).suggested().frozen
         ('sex',)
         """
-        return suggested(self.features)
+        return suggested(self.features, None if rows is None else as_pandas(rows)[self.names])
 
     def with_constraints(self, constraints: Constraints) -> Schema:
         """This schema with `constraints` in place of its own; they bind every call that does not override them.

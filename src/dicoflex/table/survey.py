@@ -17,6 +17,7 @@ from dicoflex.table.rarity import to_digits
 from dicoflex.table.remembered import Hashes, Remembered, row_hashes
 from dicoflex.table.schema import Schema
 from dicoflex.table.subsample import stratified
+from dicoflex.values import differ
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -28,7 +29,7 @@ class Rows:
     """The rows to learn from, encoded, with their class numbers; and all rows remembered, taken or not, if wanted.
 
     left_out: how many rows have a value that the schema does not name because too few rows have it. place: where each
-    row stood in the frame.
+    row stood in the frame. clipped: which rows hold a limit in place of a number beyond it.
     """
 
     encoding: Encoding
@@ -37,6 +38,7 @@ class Rows:
     remembered: Remembered | None = None
     left_out: int = 0
     place: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    clipped: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
 
 def take_rows(
@@ -56,7 +58,8 @@ def take_rows(
     it drew in are taken as the limits.
 
     >>> frame = pd.DataFrame({"a": range(1000)})
-    >>> rows = take_rows(frame, Schema.infer(frame), np.arange(1000) % 2, most=100, seed=0)
+    >>> schema = Schema.infer(frame, kinds={"a": "integer"})
+    >>> rows = take_rows(frame, schema, np.arange(1000) % 2, most=100, seed=0)
     >>> len(rows.values), rows.values.min(), rows.values.max()
     (100, np.float64(0.0), np.float64(999.0))
     """
@@ -68,8 +71,8 @@ def take_rows(
         frame, labels = frame.iloc[kept], labels[kept]
     whole = len(frame) <= most
     rows = _all(frame, schema, labels, row_key) if whole else _some(frame, schema, labels, most, seed, row_key)
-    rows = replace(rows, left_out=n - len(frame), place=kept[rows.place])
-    return rows if min_count == 1 else replace(rows, encoding=_rounded(rows.encoding))
+    encoding = rows.encoding if min_count == 1 else _rounded(rows.encoding)
+    return replace(rows, encoding=encoding.declaring(frame), left_out=n - len(frame), place=kept[rows.place])
 
 
 def _rounded(encoding: Encoding) -> Encoding:
@@ -80,8 +83,9 @@ def _all(frame: pd.DataFrame, schema: Schema, labels: Ints, row_key: bytes | Non
     values = Encoding.unit(schema).encode(frame)
     check_limits(schema, values)
     remembered = None if row_key is None else Remembered.of([row_hashes(values, row_key)], row_key)
-    values = _within(schema, values)
-    return Rows(Encoding.of_values(schema, values), values, labels, remembered, place=np.arange(len(values)))
+    values, clipped = _within(schema, values)
+    encoding = Encoding.of_values(schema, values)
+    return Rows(encoding, values, labels, remembered, place=np.arange(len(values)), clipped=clipped)
 
 
 def _some(frame: pd.DataFrame, schema: Schema, labels: Ints, most: int, seed: int, row_key: bytes | None) -> Rows:
@@ -94,16 +98,18 @@ def _some(frame: pd.DataFrame, schema: Schema, labels: Ints, most: int, seed: in
     check_limits(schema, values)
     encoding = Encoding(schema, survey.mean, survey.scale)
     remembered = None if row_key is None else Remembered.of(survey.hashes, row_key)
-    return Rows(encoding, _within(schema, values), labels[chosen], remembered, place=chosen)
+    values, clipped = _within(schema, values)
+    return Rows(encoding, values, labels[chosen], remembered, place=chosen, clipped=clipped)
 
 
-def _within(schema: Schema, values: Values) -> Values:
-    """The values with numbers taken no further than their limits; those of a whole table hold all of its numbers."""
+def _within(schema: Schema, values: Values) -> tuple[Values, Ints]:
+    """The values with numbers taken no further than their limits, and which rows that changes."""
     if schema.min_count == 1:
-        return values
+        return values, np.zeros(0, dtype=np.int64)
     least = [f.minimum if f.is_number else -np.inf for f in schema.features]
     greatest = [f.maximum if f.is_number else np.inf for f in schema.features]
-    return np.clip(values, np.array(least, dtype=float), np.array(greatest, dtype=float))
+    within = np.clip(values, np.array(least, dtype=float), np.array(greatest, dtype=float))
+    return within, np.flatnonzero(differ(within, values).any(axis=1))
 
 
 class _Survey:
@@ -129,7 +135,7 @@ class _Survey:
             self.hashes.append(np.unique(row_hashes(values, self.row_key)))
         if self.encoding.schema.min_count > 1:
             check_limits(self.encoding.schema, values)
-        values = _within(self.encoding.schema, values)
+        values, _ = _within(self.encoding.schema, values)
         for j, feature in enumerate(self.encoding.schema.features):
             if feature.is_number:
                 self._look_at_numbers(j, values[:, j])

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dicoflex.table.columns import code_lookup
+from dicoflex.table.columns import code_lookup, same_dtype
 from dicoflex.table.encoding import Encoding, Values
 from dicoflex.table.feature import Feature, Level
 from dicoflex.table.marginals import Marginals
@@ -122,15 +122,21 @@ def _filled(feature: Feature, column: pd.Series, unseen: Bools) -> pd.Series:
     """A column with a seen value where it has unseen ones."""
     if not unseen.any():
         return column
-    cells = column.astype(object).to_numpy(copy=True)
-    cells[unseen] = _filler(feature)
-    return pd.Series(cells, column.index, dtype=object)
+    cells, filler = column.astype(object).to_numpy(copy=True), _filler(feature)
+    cells[unseen] = filler
+    declared = isinstance(column.dtype, pd.CategoricalDtype) and (filler is None or filler in column.dtype.categories)
+    return pd.Series(cells, column.index, dtype=column.dtype if declared else object)
 
 
 def _as_given(known: pd.Series, own: pd.Series, unseen: Bools) -> pd.Series:
-    """A column in its dtype of training, or, with the unseen values back in their places, one of objects."""
+    """A column in its dtype of training, or, with the unseen values back in their places, one of objects.
+
+    A column whose categories declare the unseen values beside those of training stays as it came.
+    """
     if not unseen.any():
         return known
+    if isinstance(own.dtype, pd.CategoricalDtype) and same_dtype(known.dtype, own.dtype):
+        return own
     cells = known.astype(object).to_numpy(copy=True)
     cells[unseen] = own.astype(object).to_numpy()[unseen]
     return pd.Series(cells, known.index, dtype=object)

@@ -45,7 +45,7 @@ SCORE = "score"
 ASKED = {
     "n": "alternatives",
     "p": "sparsity p",
-    "confidence": "confidence at least",
+    "confidence": "confidence",
 }
 
 
@@ -105,7 +105,7 @@ class Card(TypedDict):
     features: list[str]
     answers: list[Answer]
     shortfall: str
-    verdict: str
+    status: str
     made: list[tuple[str, str]]
     picture: NotRequired[bytes]
 
@@ -128,7 +128,7 @@ class Result(Protocol):
     @property
     def targets(self) -> Sequence[Any]: ...
     @property
-    def verdict(self) -> Sequence[str]: ...
+    def status(self) -> Sequence[str]: ...
     @property
     def searches(self) -> Mapping[int, Any]: ...
     @property
@@ -137,6 +137,8 @@ class Result(Protocol):
     def changed_cells(self) -> np.ndarray: ...
     @property
     def dependent(self) -> Sequence[Any]: ...
+    @property
+    def needed(self) -> pd.DataFrame: ...
     @property
     def reasons(self) -> dict[int, tuple[int, int, str]]: ...
 
@@ -164,11 +166,30 @@ def _shared(result: Result) -> _Shared:
     bound = [printable(text) for kind, _, text in request.constraints.describe() if kind != "frozen"]
     name = None if result.model is None else result.model[:NAME_SHOWN]
     made = {"random_state": request.seed, "novel": request.novel, "model": name}
+    asked = {"n": request.n, "p": request.p, "confidence": _confidence(result) or request.confidence}
     return _Shared(
-        asked=[(key, _setting(value)) for key in ASKED if (value := getattr(request, key)) is not None],
+        asked=[(key, _setting(value)) for key, value in asked.items() if value is not None],
         constraints=bound,
         made=[(key, _setting(value)) for key, value in made.items() if value is not None],
     )
+
+
+def _confidence(result: Result) -> str:
+    """What answers had to reach, as text; nothing where that is not known."""
+    needed = result.needed.dropna(subset=["confidence"])
+    if needed.empty:
+        return ""
+    level = needed["level"].iloc[0]
+    text = f"at least {_span(needed['confidence'])}"
+    survival = needed["survival"].dropna()
+    kept = "" if survival.empty else f"; an estimated {_span(survival)} of retrained models would agree"
+    return f"{text}{kept}" if level is None else f"{level}, {text}{kept}"
+
+
+def _span(shares: pd.Series) -> str:
+    """One percentage, or the least and the greatest."""
+    least, greatest = percent(float(shares.min())), percent(float(shares.max()))
+    return least if least == greatest else f"{least} to {greatest}"
 
 
 def has_rarity(card: Card) -> bool:
@@ -249,8 +270,8 @@ def _card(result: Result, i: int, own: np.ndarray, shared: _Shared) -> Card:
         ],
         features=[name for name in names if any(name in answer["changes"] for answer in answers)],
         answers=answers,
-        shortfall=_reason(result, i),
-        verdict=result.verdict[i] if i < len(result.verdict) else "",
+        shortfall=_reason(result, i, own),
+        status=_status(result, i),
         asked=shared["asked"],
         constraints=shared["constraints"],
         made=shared["made"],
@@ -265,7 +286,13 @@ def _target(result: Result, i: int, own: np.ndarray) -> str:
     return "another class" if target is None else _setting(target)
 
 
-def _reason(result: Result, i: int) -> str:
+def _status(result: Result, i: int) -> str:
+    return result.status[i] if i < len(result.status) else ""
+
+
+def _reason(result: Result, i: int, own: np.ndarray) -> str:
+    if _status(result, i) == ALREADY:
+        return f"this row is {_target(result, i, own)} already; there is nothing to change"
     if i not in result.reasons:
         return ""
     wanted, got, reason = result.reasons[i]

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from html import escape
 
 from dicoflex.views.cards import ALREADY, ASKED, Answer, Card, Change, has_rarity, starts_group, ways_text
-from dicoflex.views.terminal import already_text, has_probability, more_text
+from dicoflex.views.terminal import has_probability, more_text
 from dicoflex.views.words import LESS_LIKELY_WITHIN, LIKELY_WITHIN, MARKS, MISSING, SIGNS, counted
 
 PAGE_CHARACTERS = 80
@@ -53,13 +53,16 @@ def _section(card: Card) -> str:
         f'<span class="count">{escape(_title(card))}</span></h2>',
         _query_html(card),
         _asked_html(card),
-        f'<p class="shortfall">{escape(already_text(card))}</p>' if card["verdict"] == ALREADY else "",
         _table_html(card) if card["answers"] else "",
         f'<p class="ways">{escape(ways[0].upper() + ways[1:])}.</p>' if (ways := ways_text(card)) else "",
         _picture_html(card),
-        f'<p class="shortfall"><b>Fewer than asked.</b> {escape(card["shortfall"])}</p>' if card["shortfall"] else "",
+        f'<p class="shortfall">{_fewer(card)}{escape(card["shortfall"])}</p>' if card["shortfall"] else "",
     ]
     return f"<section>{''.join(parts)}</section>"
+
+
+def _fewer(card: Card) -> str:
+    return "" if card["status"] == ALREADY else "<b>Fewer than asked.</b> "
 
 
 def _query_html(card: Card) -> str:
@@ -212,8 +215,11 @@ CSS = """
   margin: 0;
   padding: 0; overflow: hidden; border-radius: 8px; border: 1px solid var(--line); }
 .dicoflex dl div { padding: .4rem .7rem .45rem; box-shadow: 0 0 0 1px var(--line); min-width: 0; }
-.dicoflex dt { font-size: .78rem; font-weight: 400; color: var(--quiet); overflow-wrap: anywhere; }
-.dicoflex dd { margin: 0; font-weight: 600; overflow-wrap: anywhere; }
+/* Notebooks float terms into a fifth of the width, and names then break inside words. */
+.dicoflex dl dt, .dicoflex dl dd { float: none; clear: none; display: block; width: auto; margin: 0; padding: 0;
+  text-align: start; overflow-wrap: break-word; }
+.dicoflex dl dt { font-size: .78rem; font-weight: 400; color: var(--quiet); }
+.dicoflex dl dd { font-weight: 600; }
 .dicoflex .lock { white-space: nowrap; font-size: .72rem; padding: 0 .35rem; border-radius: 4px;
   background: var(--soft); }
 .dicoflex .lock svg { width: .6rem; height: .7rem; margin-right: .2rem; vertical-align: -.05rem; }

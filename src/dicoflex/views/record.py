@@ -14,6 +14,7 @@ import pandas as pd
 from dicoflex.targets import as_sent
 from dicoflex.values import jsonable
 from dicoflex.views.cards import Result, labels, rows
+from dicoflex.views.words import finite
 
 
 def settings(result: Result) -> dict[str, Any]:
@@ -25,6 +26,10 @@ def settings(result: Result) -> dict[str, Any]:
         "frozen": list(request.frozen),
         "constraints": request.constraints.model_dump(mode="json"),
         "confidence": request.confidence,
+        "needed": [
+            {"level": level, "confidence": finite(sure), "survival": finite(kept)}
+            for level, sure, kept in result.needed.itertuples(index=False)
+        ],
         "random_state": request.seed,
         "targets": [as_sent(one) for one in result.targets],
         "novel": request.novel,
@@ -40,8 +45,8 @@ def record(result: Result, *, shortfall: pd.DataFrame, verdicts: pd.DataFrame) -
         {"row": label, "values": own, "counterfactuals": []}
         for label, own in zip(result.queries.index, values, strict=True)
     ]
-    for query, word in zip(queries, result.verdict, strict=False):
-        query["verdict"] = word
+    for query, word in zip(queries, result.status, strict=False):
+        query["status"] = word
     for place, search in result.searches.items():
         queries[place]["search"] = asdict(search)
     for place, answer in zip(result.positions.tolist(), _answers(result, names), strict=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["MARK_STYLES", "STYLES", "already_text", "has_probability", "more_text", "to_rich"]
+__all__ = ["MARK_STYLES", "STYLES", "has_probability", "more_text", "to_rich"]
 
 import math
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
     from rich.table import Table
     from rich.text import Text
-from dicoflex.views.cards import ALREADY, Answer, Card, Change, Value, has_rarity, starts_group, ways_text
+from dicoflex.views.cards import Answer, Card, Change, Value, has_rarity, starts_group, ways_text
 from dicoflex.views.words import MARKS, MISSING, SIGNS
 
 STYLES = {"up": "cyan", "down": "yellow", "other": "magenta"}
@@ -46,10 +46,6 @@ def more_text(hidden: int) -> str:
     return f"… and {hidden:,} more {'query' if hidden == 1 else 'queries'}; to_html() shows all"
 
 
-def already_text(card: Card) -> str:
-    return f"this row is {card['target']} already; what follows are other rows that are"
-
-
 def _marks_text() -> str:
     return "  ".join(f"{sign} {word}" for sign, word in MARKS.values())
 
@@ -65,8 +61,6 @@ def _panel(card: Card) -> RenderableType:
     parts.append(_asked_text(card))
     if card["constraints"]:
         parts.append(Text.assemble(("constraints ", "dim"), Text(" · ").join(map(Text, card["constraints"]))))
-    if card["verdict"] == ALREADY:
-        parts.extend([Text(), Text(f"! {already_text(card)}", style="yellow")])
     if card["answers"]:
         parts.extend([Text(), _AnswerTable(card)])
     if ways := ways_text(card):

@@ -47,7 +47,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A small model of the German table, people that it was not learned from, and what things are called."""
     folder = tmp_path_factory.mktemp("german")
     with small_stand_in(steps=600):
-        model, people, texts = german(seconds=3.0)
+        model, people, texts = german(seconds=None)
     model.save(folder / "german.dicoflex")
     people.to_csv(folder / "people.csv", index_label="person")
     (folder / "texts.json").write_text(texts.model_dump_json(), encoding="utf-8")

@@ -40,4 +40,4 @@ def test_folded_rows_are_of_one_line(sight: Callable[..., Sight]) -> None:
         control = seen.page.locator("tr.folded td.control > *")
         heights = control.evaluate_all("(all) => all.map((one) => one.getBoundingClientRect().height)")
         assert len(heights) > 10
-        assert max(heights) <= 40
+        assert max(heights) <= 54  # the picture, and the ends of its track

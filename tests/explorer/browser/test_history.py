@@ -66,13 +66,17 @@ def test_ten_steps_and_back_again(sight: Callable[..., Sight]) -> None:
 
 
 def test_one_drag_is_one_step(sight: Callable[..., Sight]) -> None:
+    """From the first movement until the key is let go, a rest on the way included."""
     seen = sight(f"#v=1&person={REFUSED}&most=3&seed=0")
     seen.settle()
     start = seen.hash
     seen.row("credit_amount").locator("input.thumb.high").focus()
     for _ in range(15):
-        seen.page.keyboard.press("ArrowLeft")
+        seen.page.keyboard.down("ArrowLeft")
         seen.page.wait_for_timeout(30)
+    seen.page.wait_for_timeout(600)
+    seen.page.keyboard.down("ArrowLeft")
+    seen.page.keyboard.up("ArrowLeft")
     seen.settle()
     assert "range.credit_amount" in seen.hash
     seen.page.keyboard.press("Control+z")

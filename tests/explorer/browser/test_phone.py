@@ -74,5 +74,5 @@ def test_what_i_cant_change_is_locked_from_the_card(sight: Callable[..., Sight])
     seen.page.locator(".card .star").first.click()
     seen.page.locator(".card").first.get_by_role("button", name="Receipt").click()
     paper = seen.page.locator("dialog .paper").inner_text()
-    assert "It is not a promise, unless the lender says so." in paper
+    assert "It is not a promise, unless whoever decides makes it one." in paper
     assert "stays as it is" in paper

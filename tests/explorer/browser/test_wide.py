@@ -46,6 +46,7 @@ def plan(i: int, frozen: set[str]) -> dict[str, Any]:
 
 def answer(kind: str, body: dict[str, Any]) -> dict[str, Any]:
     now = {"result": "no", "result_text": "no", "probability": 0.4, "percent": "40 %"}
+    one = {"id": "1", "label": "1", "about": [], **now}
     frozen = set(body.get("constraints", {}).get("frozen", []))
     if kind == "score":
         wanted = body.get("features") or NAMES
@@ -53,13 +54,14 @@ def answer(kind: str, body: dict[str, Any]) -> dict[str, Any]:
         return {"seq": body["seq"], "strips": dict.fromkeys(wanted, strip), **now}
     return {
         "model": MODEL,
-        "people": {"total": 1, "people": [{"id": "1", "label": "1", **now}], "offered": ["1"]},
+        "people": {"total": 1, "lacking": 1, "people": [one], "near": [one], "offered": ["1"]},
         "person": {"id": "1", "label": "1", "values": VALUES, "texts": {}, "result": "no", "probabilities": {}},
         "settle": {"seq": 0, "verdicts": {}, "without": [], "curve": []},
         "ask": {
             "seq": body.get("seq"), "now": now, "target": "yes", "needed": 0.6, "needed_percent": "60 %",
             "status": "found", "found": 40, "asked": 4, "plans": [plan(i, frozen) for i in range(4)], "pressure": [],
-            "reach": {}, "closed": [], "shortfall": None, "certified": None,
+            "reach": {}, "closed": [], "shortfall": None, "certified": None, "search": None,
+            "p": 0.01,
         },
     }[kind]  # fmt: skip
 

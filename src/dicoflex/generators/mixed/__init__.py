@@ -28,9 +28,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dicoflex import _core
 from dicoflex.generators.base import Context, GeneratorConfig, Table
 from dicoflex.generators.mixed.cells import EACH, Grid, Located
-from dicoflex.generators.mixed.kernels import Net, draw, score
+from dicoflex.generators.mixed.kernels import density_of, draw, score
 from dicoflex.generators.mixed.weights import Asked, MixedConfig, Weights, shapes
 from dicoflex.limits.limits import Limits
 from dicoflex.model_file.taking import refuse_others, taken
@@ -73,7 +74,7 @@ class Mixed:
         self.codes = np.eye(n_classes, dtype=np.float32)
         self._weights = weights
         self._network: Network | None = None
-        self._packed: Net | None = None
+        self._density: _core.Density | None = None
         self._last: tuple[bytes, Located] | None = None
 
     @classmethod
@@ -104,8 +105,8 @@ class Mixed:
         return {**self.grid.state(), **{f"net.{name}": array for name, array in self._arrays().items()}}
 
     def __getstate__(self) -> dict[str, Any]:
-        """Plain arrays alone: nothing of torch's, and nothing laid out for kernels, goes to another process."""
-        return self.__dict__ | {"_weights": self._arrays(), "_network": None, "_packed": None, "_last": None}
+        """Plain arrays alone: nothing of torch's, and nothing of the core's, goes to another process."""
+        return self.__dict__ | {"_weights": self._arrays(), "_network": None, "_density": None, "_last": None}
 
     def _arrays(self) -> Weights:
         if self._network is not None:
@@ -131,7 +132,7 @@ class Mixed:
     def to(self, device: torch.device) -> Self:
         """Move the network to `device`."""
         self.network.to(device)
-        self._packed = None
+        self._density = None
         return self
 
     def loss(self, context: Context, answers: Values, generator: torch.Generator) -> torch.Tensor:  # noqa: ARG002
@@ -140,7 +141,7 @@ class Mixed:
         What is left out, the density inside the cells, does not depend on any weight. Nothing is noised, so
         `generator` is not used.
         """
-        self._packed = None
+        self._density = None
         states = self.network.log_states(self.grid, self._asked(context), self.grid.locate(answers))
         return -states.sum(dim=1).mean()
 
@@ -151,7 +152,7 @@ class Mixed:
         asked, found = self._asked(context), self.grid.locate(answers)
         own = EACH if of is None or len(context) == 1 else of
         kept = ~differ(answers, context.query[own])
-        states = score(self.grid, self._net(), asked, np.arange(len(answers)) if of is None else of, found, kept)
+        states = score(self._core_density(), asked, np.arange(len(answers)) if of is None else of, found, kept)
         inside = np.where(kept, 0.0, -self.grid.log_size(found.cell, asked.own, own)).sum(axis=1)
         possible = kept | (found.exact & ~asked.stuck[own])
         total: Floats = np.where(possible.all(axis=1), states + inside, -np.inf)
@@ -165,8 +166,8 @@ class Mixed:
         first: int | NDArray[np.int64],
         limits: Limits | None = None,
     ) -> tuple[Values, Floats]:
-        """Draws and their log densities, by ancestral sampling, compiled; see `kernels`."""
-        return draw(self.grid, self._net(), self._asked(context), n, keys=keys, first=first, limits=limits)
+        """Draws and their log densities, by ancestral sampling; see `kernels`."""
+        return draw(self.grid, self._core_density(), self._asked(context), n, keys=keys, first=first, limits=limits)
 
     def aimed(self, code: NDArray[np.float32], n_classes: int, target: int) -> Self:
         """A density of `n_classes` whose class `target` is what `code` tells this one; the others mean nothing."""
@@ -189,8 +190,8 @@ class Mixed:
             last = self._last = key, self.grid.locate(query.copy())
         return last[1]
 
-    def _net(self) -> Net:
-        """The present weights, laid out for the sampler; kept until a training step or a move changes them."""
-        if self._packed is None:
-            self._packed = Net.pack(self._arrays(), self.grid)
-        return self._packed
+    def _core_density(self) -> _core.Density:
+        """The present weights, laid out for the core; kept until a training step or a move changes them."""
+        if self._density is None:
+            self._density = density_of(self._arrays(), self.grid)
+        return self._density

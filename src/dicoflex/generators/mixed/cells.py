@@ -25,9 +25,9 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
+from dicoflex import _core
 from dicoflex.generators.mixed.cutting import number_cells
 from dicoflex.model_file.taking import Arrays, refuse, taken
-from dicoflex.runtime.compiled import compiled
 from dicoflex.table.encoding import Encoding, Values
 from dicoflex.table.feature import MAX_NUMBER, Feature
 from dicoflex.table.schema import Schema
@@ -143,9 +143,8 @@ class Grid:
 
         A value beyond the limits belongs to the nearest cell: queries may lie there, draws can't.
         """
-        cell = np.empty(values.shape, dtype=np.int64)
-        where = np.zeros(values.shape)
-        _locate(values, self.offset, self.has_missing, self.low, self.high, cell, where)
+        cell, where = np.empty(values.shape, dtype=np.int64), np.empty(values.shape)
+        _core.locate(offset=self.offset, low=self.low, high=self.high, values=values, cell=cell, where=where)
         return Located(self, values, cell, where)
 
     def holds(self, values: Values, cell: Ints) -> NDArray[np.bool_]:
@@ -268,26 +267,3 @@ def _are_cells(low: Floats, high: Floats, count: Ints, step: float, *, missing: 
     held = np.rint((high - low) / step) + 1 if step > 0.0 else np.zeros(len(low))
     counted = np.where(several, count == held, count == 1) & (held < 2.0**53)
     return bool((low <= high).all() and (high[:-1] < low[1:]).all() and counted.all())
-
-
-@compiled(nogil=True, error_model="numpy")
-def _locate(values, offset, has_missing, low, high, cell, where):  # type: ignore[no-untyped-def]
-    """Fill in the cell of every value, and its place there; see `Grid.locate`."""
-    for j in range(values.shape[1]):
-        start, end = offset[j], offset[j + 1]
-        for i in range(len(values)):
-            value = values[i, j]
-            if np.isnan(value):
-                cell[i, j] = end - start - 1
-                continue
-            left, right = start, end - 1 - has_missing[j]
-            while left < right:
-                middle = (left + right + 1) // 2
-                if low[middle] <= value:
-                    left = middle
-                else:
-                    right = middle - 1
-            cell[i, j] = left - start
-            width = high[left] - low[left]
-            if width > 0.0:
-                where[i, j] = min(max((value - low[left]) / width, 0.0), 1.0)
