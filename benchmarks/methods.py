@@ -140,7 +140,7 @@ def _build(cell: Cell, task: Task, generator: str, overrides: dict[str, Any]) ->
 
 
 def _ours(model: DiCoFlex, *, p: float, seed: int, sure: float | None) -> Ask:
-    # The paper's flow is measured as it draws; the stand-in's filter is not part of it.
+    # The paper's flow is measured as it draws; the surrogate's filter is not part of it.
     settings: dict[str, Any] = {"p": p, "random_state": seed, "filter": model.model_.generator.name == "mixed"}
 
     def ask(queries: pd.DataFrame, targets: Any, *, n: int = 1, seconds: float | None = None) -> Answers:  # noqa: ARG001

@@ -52,7 +52,7 @@ void require_merits(std::size_t n, const Vector<double>& distance, const Vector<
 
 std::size_t choose_one(const Table& values, const Array<const bool, 2>& changed, const Vector<double>& distance,
                        const Vector<double>& likely, const Vector<double>& handicap, const Vector<double>& ranges,
-                       double variety, const Array<std::int64_t, 1>& chosen) {
+                       double diversity, const Array<std::int64_t, 1>& chosen) {
     const std::size_t n = values.shape(0), d = values.shape(1);
     require_shape(changed, {n, d}, "changed");
     require_shape(ranges, {d}, "ranges");
@@ -60,7 +60,7 @@ std::size_t choose_one(const Table& values, const Array<const bool, 2>& changed,
     const std::vector<std::uint8_t> flags = copied_as<std::uint8_t>(changed);
     const nb::gil_scoped_release released;
     const auto found = choose({n, d, values.data(), flags.data(), ranges.data()},
-                              {distance.data(), likely.data(), handicap.data()}, chosen.size(), variety);
+                              {distance.data(), likely.data(), handicap.data()}, chosen.size(), diversity);
     std::copy(found.begin(), found.end(), chosen.data());
     return found.size();
 }
@@ -68,7 +68,7 @@ std::size_t choose_one(const Table& values, const Array<const bool, 2>& changed,
 // Choose for one query after the other; how many were chosen in all.
 std::size_t choose_each(const Table& values, const Table& query, const Vector<std::int64_t>& edges,
                         const Vector<double>& distance, const Vector<double>& likely, const Vector<double>& handicap,
-                        const Vector<double>& ranges, std::size_t n, double variety,
+                        const Vector<double>& ranges, std::size_t n, double diversity,
                         const Array<std::int64_t, 1>& chosen, const Array<std::int64_t, 1>& ways) {
     const std::size_t d = values.shape(1);
     require_edges(edges, values, query);
@@ -84,7 +84,7 @@ std::size_t choose_each(const Table& values, const Table& query, const Vector<st
         find_changes(mine, query.data() + i * d, last - first, d, changed);
         const auto found =
             choose({last - first, d, mine, changed.data(), ranges.data()},
-                   {distance.data() + first, likely.data() + first, handicap.data() + first}, n, variety);
+                   {distance.data() + first, likely.data() + first, handicap.data() + first}, n, diversity);
         require(done + found.size() <= chosen.size(), "chosen");
         taken.clear();
         for (const std::size_t at : found) {
@@ -133,7 +133,7 @@ void gower(const Table& a, const Table& b, const Vector<double>& ranges, const A
 }
 
 // most_compared: of so many rows the widest distance is the scale of all.
-std::size_t select(const Table& values, const Vector<double>& merit, const Vector<double>& ranges, double variety,
+std::size_t select(const Table& values, const Vector<double>& merit, const Vector<double>& ranges, double diversity,
                    std::size_t most_compared, const Array<std::int64_t, 1>& chosen) {
     const std::size_t n = values.shape(0), d = values.shape(1);
     require_shape(merit, {n}, "merit");
@@ -142,7 +142,7 @@ std::size_t select(const Table& values, const Vector<double>& merit, const Vecto
     const nb::gil_scoped_release released;
     const double scale = widest({std::min(n, most_compared), d, values.data(), nullptr, ranges.data()});
     const auto found = choose_spread({n, d, values.data(), nullptr, ranges.data()}, span_of(merit),
-                                     scale > 0.0 ? scale : 1.0, chosen.size(), variety);
+                                     scale > 0.0 ? scale : 1.0, chosen.size(), diversity);
     std::copy(found.begin(), found.end(), chosen.data());
     return found.size();
 }
@@ -154,15 +154,15 @@ void bind_choose(nb::module_& m) {
     m.def("count_ways", &count, nb::kw_only(), "values"_a, "query"_a, "edges"_a, "counts"_a.noconvert(),
           "Count the ways of each query's rows.");
     m.def("choose", &choose_one, nb::kw_only(), "values"_a, "changed"_a, "distance"_a, "likely"_a, "handicap"_a,
-          "ranges"_a, "variety"_a, "chosen"_a.noconvert(), "Fill in the positions of those chosen; how many there are.");
+          "ranges"_a, "diversity"_a, "chosen"_a.noconvert(), "Fill in the positions of those chosen; how many there are.");
     m.def("choose_each", &choose_each, nb::kw_only(), "values"_a, "query"_a, "edges"_a, "distance"_a, "likely"_a,
-          "handicap"_a, "ranges"_a, "n"_a, "variety"_a, "chosen"_a.noconvert(), "ways"_a.noconvert(),
+          "handicap"_a, "ranges"_a, "n"_a, "diversity"_a, "chosen"_a.noconvert(), "ways"_a.noconvert(),
           "Fill in the positions of those chosen for each query, and their ways; how many there are.");
     m.def("add_distances", &add_distances, nb::kw_only(), "values"_a, "own"_a, "spread"_a, "gaps"_a, "counted"_a,
           "p"_a, "out"_a.noconvert(), "Add how far rows are from their queries.");
     m.def("gower", &gower, nb::kw_only(), "a"_a, "b"_a, "ranges"_a, "out"_a.noconvert(),
           "Fill in the mean difference per feature of all pairs of rows.");
-    m.def("select", &select, nb::kw_only(), "values"_a, "merit"_a, "ranges"_a, "variety"_a, "most_compared"_a,
+    m.def("select", &select, nb::kw_only(), "values"_a, "merit"_a, "ranges"_a, "diversity"_a, "most_compared"_a,
           "chosen"_a.noconvert(), "Fill in the positions of rows that are good and unlike each other; how many.");
 }
 

@@ -64,7 +64,7 @@ void find_changes(const double* values, const double* query, std::size_t n, std:
     }
 }
 
-std::vector<std::size_t> choose(const Choice& choice, const Merits& merits, std::size_t n, double variety) {
+std::vector<std::size_t> choose(const Choice& choice, const Merits& merits, std::size_t n, double diversity) {
     const std::size_t n_rows = choice.n, d = choice.d;
     const std::vector<double> merit = merit_of(merits, n_rows);
     std::vector<std::int64_t> way(n_rows);
@@ -81,10 +81,10 @@ std::vector<std::size_t> choose(const Choice& choice, const Merits& merits, std:
                 continue;
             }
             const double again = nested[i] && chosen.size() < FIRST ? NESTED : 0.0;
-            double score = merit[i] - variety * (static_cast<double>(times(i)) + again);
+            double score = merit[i] - diversity * (static_cast<double>(times(i)) + again);
             if (times(i) > 0) {
-                score -= variety > 0.0 ? AGAIN : 0.0;
-                score += 0.2 * variety * std::min(nearest[i], 1.0);
+                score -= diversity > 0.0 ? AGAIN : 0.0;
+                score += 0.2 * diversity * std::min(nearest[i], 1.0);
                 score -= nearest[i] < SAME ? LAST : 0.0;
             }
             if (score > best_score) {
@@ -111,7 +111,7 @@ std::vector<std::size_t> choose(const Choice& choice, const Merits& merits, std:
 }
 
 std::vector<std::size_t> choose_spread(const Choice& choice, std::span<const double> merit, double scale,
-                                       std::size_t n, double variety) {
+                                       std::size_t n, double diversity) {
     const std::size_t n_rows = choice.n, d = choice.d;
     std::vector<double> nearest(n_rows, 1.0);
     std::vector<std::size_t> chosen;
@@ -120,7 +120,7 @@ std::vector<std::size_t> choose_spread(const Choice& choice, std::span<const dou
         double best_score = -INF;
         for (std::size_t i = 0; i < n_rows; ++i) {
             const double far = chosen.empty() ? 0.0 : nearest[i];
-            const double score = (1.0 - variety) * merit[i] + variety * far;
+            const double score = (1.0 - diversity) * merit[i] + diversity * far;
             if (nearest[i] > 0.0 && score > best_score) {
                 best = i;
                 best_score = score;

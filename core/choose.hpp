@@ -29,12 +29,12 @@ void find_changes(const double* values, const double* query, std::size_t n, std:
                   std::vector<std::uint8_t>& changed);
 
 // The positions of at most `n` of different candidates, best first.
-std::vector<std::size_t> choose(const Choice& choice, const Merits& merits, std::size_t n, double variety);
+std::vector<std::size_t> choose(const Choice& choice, const Merits& merits, std::size_t n, double diversity);
 
 // The positions of at most `n` rows: each next one has the most merit and is far from those already taken. `scale` is
 // the distance that counts as 1.
 std::vector<std::size_t> choose_spread(const Choice& choice, std::span<const double> merit, double scale,
-                                       std::size_t n, double variety);
+                                       std::size_t n, double diversity);
 
 // The greatest distance between any two of the rows, as a mean over features.
 double widest(const Choice& choice);

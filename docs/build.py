@@ -162,7 +162,7 @@ def measured_figures(results: Path) -> str:
     rows: dict[str, list[str]] = {
         **_answers(results / "answers.json", tables.MAIN),
         "raw validity of draws, worst seed": [_shown(min(r["validity"] for r in some), ".3f") for some in mixed],
-        "the same without the stand-in's filter": [
+        "the same without the surrogate's filter": [
             _shown(min(r["validity_unfiltered"] for r in some), ".3f") for some in mixed
         ],
         "frozen cells that moved": [_shown(sum(r["violations"] for r in some), "d") for some in mixed],

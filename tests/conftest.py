@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, settings
 
 from dicoflex import DiCoFlex
 from dicoflex.generators import GENERATORS
-from dicoflex.learning import stand_in, training
+from dicoflex.learning import surrogate, training
 from dicoflex.runtime.threads import thread_limit, use_threads
 from spreading import ByFile, long_ones_first
 
@@ -97,9 +97,9 @@ def predict(frame: pd.DataFrame) -> np.ndarray:
 
 
 @contextmanager
-def small_stand_in(steps: int = 60, rounds: int = 10) -> Iterator[None]:
-    """Stand-ins that are learned in a moment; most tests don't need good ones."""
-    with mock.patch.object(stand_in, "STEPS", steps), mock.patch.object(stand_in, "ROUNDS", rounds):
+def small_surrogate(steps: int = 60, rounds: int = 10) -> Iterator[None]:
+    """Surrogates that are learned in a moment; most tests don't need good ones."""
+    with mock.patch.object(surrogate, "STEPS", steps), mock.patch.object(surrogate, "ROUNDS", rounds):
         yield
 
 
@@ -120,7 +120,7 @@ def fit_quickly(X: pd.DataFrame, y: Any, generator: str = "mixed", *, steps: int
     for_fit = {k: given.pop(k) for k in names if k in given}
     if GENERATORS[generator].keeps_rows:
         for_fit.setdefault("remember_rows", ROW_KEY)
-    with small_stand_in(steps=steps):
+    with small_surrogate(steps=steps):
         return DiCoFlex(generator, **{**QUICK, **given}).fit(X, y, **for_fit)
 
 

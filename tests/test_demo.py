@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from dicoflex import datasets, demo
 from dicoflex.explainer import load
-from dicoflex.learning import stand_in
+from dicoflex.learning import surrogate
 
 pytestmark = pytest.mark.slow
 
@@ -24,7 +24,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory, few_steps: None) -> tuple[Path
     console = Console(file=io.StringIO(), width=110)
     # One thread: on a busy machine, threads that wait for each other take longer than the work itself.
     with pytest.MonkeyPatch.context() as patch, threadpool_limits(1):
-        patch.setattr(stand_in, "STEPS", 300)
+        patch.setattr(surrogate, "STEPS", 300)
         page = demo.run(out, rows=1500, seconds=12.0, seed=0, answers=2, console=console)
     assert page == out / "report.html"
     assert isinstance(console.file, io.StringIO)

@@ -8,7 +8,7 @@ from dicoflex.model import Model
 
 def test_every_sort_of_model_ships() -> None:
     models = {path.stem: Model.load(path) for path in EXAMPLES}
-    assert {(model.generator.name, model.stand_in.kind) for model in models.values()} >= {
+    assert {(model.generator.name, model.surrogate.kind) for model in models.values()} >= {
         ("mixed", "mlp"), ("mixed", "trees"), ("kde", "mlp"),
     }  # fmt: skip
     assert models["perceptron"].coherence is not None

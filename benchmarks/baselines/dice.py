@@ -202,7 +202,7 @@ class DiceKdtree(Dice):
 
 @dataclass
 class DiceGradient(Dice):
-    """Gradient search for all answers together, with a determinant that rewards variety; two classes only.
+    """Gradient search for all answers together, with a determinant that rewards diversity; two classes only.
 
     It is asked for four answers at most, as in DiCE's own examples: ten take more than a minute for one query.
     """

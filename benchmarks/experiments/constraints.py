@@ -3,7 +3,7 @@
 A perceptron is trained on Adult and explained by the default generator. For 100 test rows of each predicted class, 100
 rows each are drawn under a tight set of constraints (two changes at most, age, race and sex frozen, education only
 upwards) at confidence 0.7, or the highest that both classes support, and `verify` checks them. A draw counts as
-possible if it is distinct and the stand-in for the perceptron is as sure as asked for; where constraints leave a query
+possible if it is distinct and the surrogate for the perceptron is as sure as asked for; where constraints leave a query
 fewer such rows, `sample` fills up with others. Times are medians of interleaved, warm repeats in one run.
 
     dicoflex bench constraints                        the table in full, a few minutes
@@ -94,11 +94,11 @@ def _of_draws(model: DiCoFlex, task: Task, frame: pd.DataFrame, sure: float) -> 
 
 
 def _is_possible(model: DiCoFlex, task: Task, frame: pd.DataFrame, sure: float) -> np.ndarray:
-    """Which draws are distinct among their query's and as sure as asked for, as the stand-in sees it."""
+    """Which draws are distinct among their query's and as sure as asked for, as the surrogate sees it."""
     row = _rows_of(frame)
     number = {label: i for i, label in enumerate(model.classes_.tolist())}
     target = np.array([number[label] for label in task.targets[row].tolist()])
-    chance = model.model_.stand_in.probabilities(model.model_.encoding.encode(frame))[np.arange(len(frame)), target]
+    chance = model.model_.surrogate.probabilities(model.model_.encoding.encode(frame))[np.arange(len(frame)), target]
     repeated = frame.reset_index(level="row").duplicated().to_numpy()
     return (chance >= sure) & ~repeated
 

@@ -96,7 +96,7 @@ def _scores(cell: Cell, rng: np.random.Generator) -> dict[str, Any]:
         "rows": len(own.train),
         "seconds": seconds,
         "narrowest": model.report_["score"]["narrowest"],
-        "explained": model.report_["stand_in_agreement"],
+        "explained": model.report_["surrogate_agreement"],
         "between": _summary([one for one in asked if one["width"] is not None]),
         "open": _summary([one for one in asked if one["width"] is None]),
         "empty_refused": _refuses_empty(model, own, known),

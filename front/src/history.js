@@ -2,7 +2,7 @@
 import { signal } from "@preact/signals";
 import { START } from "./limits.js";
 import { read, write } from "./link.js";
-import { answer, banner, loosenings, model, refusal, score, settled, wish } from "./state.js";
+import { answer, banner, relaxations, model, refusal, score, settled, wish } from "./state.js";
 
 const SETTLE = 250;
 const REWRITE = 200; // browsers slow pages down that write the address more often
@@ -110,7 +110,7 @@ function restore(state) {
 
 /** Answers about somebody else are not shown. */
 export function forget() {
-  answer.value = settled.value = loosenings.value = score.value = null;
+  answer.value = settled.value = relaxations.value = score.value = null;
 }
 
 /** Read the link that the page was opened with, and follow Back and Forward from now on. */

@@ -34,7 +34,7 @@ export function constraintsOf(wish, model) {
   });
 }
 
-/** What is asked: the part that ask, settle, loosen, receipt and cohort have in common. */
+/** What is asked: the part that ask, settle, relax, receipt and cohort have in common. */
 export function askingOf(wish, model) {
   return {
     person: wish.own ? null : wish.person,

@@ -3,9 +3,9 @@ import { batch, computed, effect, untracked } from "@preact/signals";
 import { NoAnswer, Refusal, ask, idle, line, once } from "./ask.js";
 import { calm, forget, later, moving } from "./history.js";
 import { EFFORT } from "./limits.js";
-import { answer, loosenings, model, person, plans, question, refusal, score, settled, values, visible, VIRTUAL, wanted, wish } from "./state.js";
+import { answer, relaxations, model, person, plans, question, refusal, score, settled, values, visible, VIRTUAL, wanted, wish } from "./state.js";
 
-/** What can be loosened: too few plans, or none. */
+/** What can be relaxed: too few plans, or none. */
 const LACKING = ["not_found", "infeasible", "contradictory", "short"];
 
 /** Plans keep their columns: what was shown stays where it was, new ones fill the gaps; the easiest first on request. */
@@ -29,7 +29,7 @@ function answered(found, body) {
   batch(() => {
     answer.value = { ...found, body, plans: inPlace(found.plans, same ? before.plans : [], easy) };
     refusal.value = null;
-    if (!LACKING.includes(found.status)) loosenings.value = null;
+    if (!LACKING.includes(found.status)) relaxations.value = null;
   });
 }
 
@@ -80,8 +80,8 @@ async function settle(text) {
     const found = await once("settle", { ...body, seq: 0, keys: shown.map((plan) => plan.key) }, options);
     if (question.value === text) settled.value = { ...found, text };
     if (LACKING.includes(answer.value?.status)) {
-      const looser = await once("loosen", { ...body, seq: 0 }, options);
-      if (question.value === text) loosenings.value = { ...looser, text };
+      const looser = await once("relax", { ...body, seq: 0 }, options);
+      if (question.value === text) relaxations.value = { ...looser, text };
     }
   } catch (error) {
     if (!ended.aborted && !(error instanceof Refusal) && !(error instanceof NoAnswer)) console.warn(error);
@@ -94,7 +94,7 @@ export const stage = computed(() => {
   if (moving.value) return "moving";
   if (!text || !found || JSON.stringify(found.body) !== text || !idle.value) return "asked";
   if (found.status === "already") return "settled";
-  const looser = found.status === "found" || loosenings.value?.text === text;
+  const looser = found.status === "found" || relaxations.value?.text === text;
   return settled.value?.text === text && looser ? "settled" : "checking";
 });
 

@@ -11,7 +11,7 @@ export const person = signal(null);
 export const answer = signal(null);
 /** What holds for the answer once nothing moved for a while: verdicts, leave-one-out, trade-off. */
 export const settled = signal(null);
-export const loosenings = signal(null);
+export const relaxations = signal(null);
 /** By hand: result, percent and the decision along every feature. */
 export const score = signal(null);
 /** What the engine refused: its sentence and the feature it is about. */

@@ -4,7 +4,7 @@ import { again, line, waiting } from "./ask.js";
 import { calm, change, moving } from "./history.js";
 import { wishOf } from "./limits.js";
 import { stage } from "./loop.js";
-import { answer, banner, chosen, drawer, features, loosenings, question, refusal, resultText, target, wish } from "./state.js";
+import { answer, banner, chosen, drawer, features, relaxations, question, refusal, resultText, target, wish } from "./state.js";
 import { language, numeral, t } from "./texts.js";
 import { announced, limitText, looserText, refusedText } from "./words.js";
 
@@ -23,13 +23,13 @@ function Tightest() {
   return worst && <span class="tightest">{t("status.tightest", { limit: limitText(worst), n: hundred(worst.share) })}</span>;
 }
 
-const offers = () => (loosenings.value?.text === question.value ? loosenings.value.loosenings : []) ?? [];
+const offers = () => (relaxations.value?.text === question.value ? relaxations.value.relaxations : []) ?? [];
 
-function Loosenings() {
+function Relaxations() {
   const found = offers();
   if (!found.length) return null;
-  return <ul class="loosenings">{found.map((one) => <li key={one.id + one.sentence}><button type="button" class="offer" onClick={() => change(wishOf(one.asking, wish.value))}>
-    <span>{looserText(one)}</span> <b>{t("loosen.found", { n: one.found })}</b></button></li>)}</ul>;
+  return <ul class="relaxations">{found.map((one) => <li key={one.id + one.sentence}><button type="button" class="offer" onClick={() => change(wishOf(one.asking, wish.value))}>
+    <span>{looserText(one)}</span> <b>{t("relax.found", { n: one.found })}</b></button></li>)}</ul>;
 }
 
 /** Limits that exclude each other: the engine's reason where it speaks the page's language, and else whose they are. */
@@ -75,7 +75,7 @@ export function Status() {
     <span class={waiting.value ? "progress on" : "progress"} aria-hidden="true"></span>
     <Network /><Line />
     {(answer.value?.pressure.length ?? 0) > 0 && <button type="button" class="link" aria-expanded={drawer.value === "costs"} onClick={() => (drawer.value = drawer.value === "costs" ? null : "costs")}>{t("costs.open")}</button>}
-    <Loosenings />
+    <Relaxations />
     {certified && answer.value.plans.length > 0 && <p class={certified.weak ? "problem certified" : "quiet certified"}>{t(certified.weak ? "certified.weak" : "certified", { percent: numeral(certified.percent) })}</p>}
   </section>;
 }

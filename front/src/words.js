@@ -32,9 +32,9 @@ export function announced(found, plan, none) {
 
 /** How usual a plan's values are, for people like this. */
 export function usual(plan) {
-  if (plan.rarity === null || plan.rarity === undefined) return "–";
-  const tenths = Math.floor(plan.rarity * 10);
-  return tenths ? t("rarity", { n: tenths }) : t("rarity.least");
+  if (plan.plausibility === null || plan.plausibility === undefined) return "–";
+  const tenths = Math.floor(plan.plausibility * 10);
+  return tenths ? t("plausibility", { n: tenths }) : t("plausibility.least");
 }
 
 // -- limits ---------------------------------------------------------------------------------------------------

@@ -521,7 +521,7 @@ def choose(
     likely: NDArray[np.float64],
     handicap: NDArray[np.float64],
     ranges: NDArray[np.float64],
-    variety: float,
+    diversity: float,
     chosen: NDArray[np.int64],
 ) -> int: ...
 def choose_each(
@@ -534,7 +534,7 @@ def choose_each(
     handicap: NDArray[np.float64],
     ranges: NDArray[np.float64],
     n: int,
-    variety: float,
+    diversity: float,
     chosen: NDArray[np.int64],
     ways: NDArray[np.int64],
 ) -> int: ...
@@ -560,7 +560,7 @@ def select(
     values: NDArray[np.float64],
     merit: NDArray[np.float64],
     ranges: NDArray[np.float64],
-    variety: float,
+    diversity: float,
     most_compared: int,
     chosen: NDArray[np.int64],
 ) -> int: ...

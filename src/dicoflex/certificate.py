@@ -20,7 +20,7 @@ Ints = NDArray[np.int64]
 SORTS = ("free", "few", "frozen")
 """How tightly was asked: anything may change, few features (p below a half), or some are frozen or limited."""
 BLACK_BOX, NOBODY = "the black box", "nobody"
-LABELS, CROSS_FITTED = "a stand-in learned from held-out labels", "stand-ins cross-fitted on the labels"
+LABELS, CROSS_FITTED = "a surrogate learned from held-out labels", "surrogates cross-fitted on the labels"
 JUDGES = (BLACK_BOX, LABELS, CROSS_FITTED, NOBODY)
 """Who may have said what is valid."""
 SURE = 0.95
@@ -32,9 +32,9 @@ LEAST_ANSWERS = 30
 
 @dataclass(frozen=True)
 class Certificate:
-    """margin: per class, how much surer than asked for the stand-in must be of a refined row; beyond what training rows
-    support (a changed number far out) the second entry counts (classes, 2). counts: valid answers and all answers to
-    held-out rows, per class and sort of question (classes, sorts, 2). judge: who said what is valid.
+    """margin: per class, how much surer than asked for the surrogate must be of a refined row; beyond what training
+    rows support (a changed number far out) the second entry counts (classes, 2). counts: valid answers and all answers
+    to held-out rows, per class and sort of question (classes, sorts, 2). judge: who said what is valid.
     """
 
     margin: Floats

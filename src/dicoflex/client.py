@@ -79,7 +79,7 @@ class Client:
     def explain(self, name: str, rows: pd.DataFrame, request: Request, *, verify: bool = False) -> Counterfactuals:
         """Counterfactuals for every row, as `DiCoFlex.explain` gives them; without a seed the server takes 0.
 
-        The model stays with the server: what asks it again, `loosen` and densities, needs a model at hand, and `verify`
+        The model stays with the server: what asks it again, `relax` and densities, needs a model at hand, and `verify`
         checks what the values alone show.
 
         verify: let the server check every answer again; one that does not hold is a `ServerError`.
@@ -118,7 +118,7 @@ class Client:
         try:
             return encoding.conform(rows)[0]
         except UnseenError:
-            if request.on_unseen == ERROR:
+            if request.handle_unknown == ERROR:
                 raise
         given: pd.DataFrame = known_frame(encoding, rows, encoding.mean).given  # type: ignore[assignment]
         return given

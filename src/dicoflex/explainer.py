@@ -48,7 +48,7 @@ class Explainer:
 
     @property
     def report_(self) -> dict[str, Any]:
-        """What `fit` found out: rows, pairs, agreement of the stand-in, confidences per class, times."""
+        """What `fit` found out: rows, pairs, agreement of the surrogate, confidences per class, times."""
         return self._fitted.report
 
     @property
@@ -91,10 +91,10 @@ class Explainer:
         novel: bool = False,
         refine: bool = True,
         coherent: bool = True,
-        plausible: float = 0.05,
-        variety: float = 0.2,
+        min_plausibility: float = 0.05,
+        diversity: float = 0.2,
         exhaustive: bool = True,
-        on_unseen: str = "answer",
+        handle_unknown: str = "replace",
         random_state: int | None = None,
     ) -> Counterfactuals:
         """Find up to `n` counterfactuals for every row: close, plausible, and different from each other.
@@ -131,14 +131,14 @@ class Explainer:
             Remove needless changes and move answers as near as possible. False returns draws as they come.
         coherent : bool
             Return no combination of values that no training row has, and keep dependencies between features.
-        plausible : float
+        min_plausibility : float
             Leave out answers that are less plausible than all but this share of the real rows of the target class.
-        variety : float
+        diversity : float
             How much answers that change other features are preferred, from 0 to 1.
         exhaustive : bool
             Where sampling finds nothing, search the feasible rows: all of them if they are few enough, and then
             `.status` says "infeasible".
-        on_unseen : {"answer", "error"}
+        handle_unknown : {"replace", "error"}
             What to do with a row that has a value unknown to training: replace the value, or raise an error.
         random_state : int, optional
             The same number gives the same answers, however rows are batched.
@@ -157,8 +157,8 @@ class Explainer:
         request = Request.of(
             target=target, n=n, p=p, frozen=frozen, features_to_vary=features_to_vary,
             constraints=constraints, confidence=confidence, novel=novel,
-            refine=refine, coherent=coherent, plausible=plausible, variety=variety, exhaustive=exhaustive,
-            on_unseen=on_unseen, random_state=random_state,
+            refine=refine, coherent=coherent, min_plausibility=min_plausibility, diversity=diversity,
+            exhaustive=exhaustive, handle_unknown=handle_unknown, random_state=random_state,
         )  # fmt: skip
         return ask.explain(self._fitted, rows, request, check=check)
 
@@ -180,7 +180,7 @@ class Explainer:
         """Exactly `n` draws for every row, as they come: the layout of `Counterfactuals.frame`, nothing selected.
 
         Draws are distinct where the density allows it, never equal to the row, and obey the constraints. filter: leave
-        out draws that the stand-in for the black box doubts, and the least likely 5 % of a row's draws.
+        out draws that the surrogate for the black box doubts, and the least likely 5 % of a row's draws.
         """
         request = Request.of(
             target=target, n=n, p=p, frozen=frozen, features_to_vary=features_to_vary,
@@ -217,11 +217,11 @@ class Explainer:
         return ask.log_density(self._fitted, rows, counterfactuals, request)
 
     def probability(self, rows: pd.DataFrame) -> pd.DataFrame:
-        """What the model's stand-in for the black box says of rows: the probability of each class, a column each.
+        """What the model's surrogate for the black box says of rows: the probability of each class, a column each.
 
         Of a model of scores, the one column is `score`.
 
-        It is what `explain` goes by, and not the black box itself: `report_["stand_in_agreement"]` is the share of
+        It is what `explain` goes by, and not the black box itself: `report_["surrogate_agreement"]` is the share of
         held-out rows to which both give the same label.
 
         >>> from dicoflex.examples import EXAMPLES, rows_like

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dicoflex import model_file, stand_in
+from dicoflex import model_file, surrogate
 from dicoflex.certificate import SURVIVES, Certificate, Survival
 from dicoflex.coherence import Coherence
 from dicoflex.errors import ConfidenceError, ModelFileError, SettingError, UserError, named
@@ -25,7 +25,7 @@ from dicoflex.model_file.taking import Arrays, refuse, refuse_others, taken
 from dicoflex.refinement.judges import Judges
 from dicoflex.score import Score
 from dicoflex.signatures import Key
-from dicoflex.stand_in import StandIn
+from dicoflex.surrogate import Surrogate
 from dicoflex.table.encoding import Encoding
 from dicoflex.table.marginals import Marginals
 from dicoflex.table.plain_rows import PlainRows
@@ -39,7 +39,7 @@ Floats = NDArray[np.float64]
 MOST_CHARACTERS = 2**20
 MOST_EXPONENTS = 1000
 EXACT = "exact"
-"""What `report["surrogate"]` says where the stand-in is a copy of the black box itself."""
+"""What `report["surrogate"]` says where the surrogate is a copy of the black box itself."""
 # The names that files have for the fields of `Confidence`.
 JUST, SAFE = "just", "safe"
 CONFIDENCE_ARRAYS = {"lowest": "lowest", "highest": "highest", "default": "usual"}
@@ -75,7 +75,7 @@ class Model:
     """What a model file holds; it answers without an estimator around it.
 
     encoding: the table's features and how frames become values. classes: the sorted labels. generator: the density.
-    stand_in: the small copy of the black box. confidence: what can be asked for, per class. exponents: the trained p.
+    surrogate: the small copy of the black box. confidence: what can be asked for, per class. exponents: the trained p.
     has_confidence: whether a confidence can be asked for. report: what `fit` found out, ready for JSON. remembered: the
     training rows as keyed hashes, where `fit` was asked to remember them. coherence, certificate: what goes together in
     the table and what held-out rows taught, where answers are to be refined. survival: how many retrained models would
@@ -87,7 +87,7 @@ class Model:
     encoding: Encoding
     classes: NDArray[Any]
     generator: Generator
-    stand_in: StandIn
+    surrogate: Surrogate
     confidence: Confidence
     exponents: tuple[float, ...]
     has_confidence: bool
@@ -141,13 +141,13 @@ class Model:
     def judges(self) -> Judges:
         """All that judges a row, laid out for the refinement."""
         assert self.coherence is not None
-        return Judges.of(self.encoding, self.stand_in, self.coherence)
+        return Judges.of(self.encoding, self.surrogate, self.coherence)
 
     @cached_property
     def lenient_judges(self) -> Judges:
         """The same for questions to which anything may be an answer: nothing has to go together."""
         assert self.coherence is not None
-        return Judges.of(self.encoding, self.stand_in, self.coherence.allowing_all())
+        return Judges.of(self.encoding, self.surrogate, self.coherence.allowing_all())
 
     @cached_property
     def fingerprint(self) -> str:
@@ -226,12 +226,12 @@ class Model:
             "classes": self.labels,
             "exponents": list(self.exponents),
             "has_confidence": self.has_confidence,
-            "stand_in": self.stand_in.kind,
+            "surrogate": self.surrogate.kind,
             "report": self.report,
             "row_key_mark": None if self.remembered is None else self.remembered.mark,
         }
         arrays = {f"generator.{k}": v for k, v in self.generator.state().items()}
-        arrays |= {f"stand_in.{k}": v for k, v in self.stand_in.arrays().items()}
+        arrays |= {f"surrogate.{k}": v for k, v in self.surrogate.arrays().items()}
         arrays |= {f"confidence.{theirs}": getattr(self.confidence, ours) for ours, theirs in CONFIDENCE_ARRAYS.items()}
         if self.remembered is not None:
             arrays["remembered"] = self.remembered.hashes
@@ -277,7 +277,7 @@ class Model:
             encoding=encoding,
             classes=classes_of(names),
             generator=kind.restore(encoding, sizes.told, config, _under("generator", arrays)),
-            stand_in=stand_in.restore(header["stand_in"], encoding, sizes.said, _under("stand_in", arrays)),
+            surrogate=surrogate.restore(header["surrogate"], encoding, sizes.said, _under("surrogate", arrays)),
             confidence=Confidence.from_arrays(sizes.asked, _under("confidence", arrays)),
             exponents=_exponents(header["exponents"]),
             has_confidence=_of_type(header, "has_confidence", bool),
@@ -291,7 +291,7 @@ class Model:
 
 
 class Sizes(NamedTuple):
-    """How many there are: numbers that tell the density a target, outputs of the stand-in, targets that a confidence
+    """How many there are: numbers that tell the density a target, outputs of the surrogate, targets that a confidence
     can be asked of, and classes that are told apart in what is usual."""
 
     told: int

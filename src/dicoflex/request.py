@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["ANSWER", "ERROR", "LEVELS", "Level", "Request", "switch"]
+__all__ = ["ERROR", "LEVELS", "REPLACE", "Level", "Request", "switch"]
 
 import sys
 from collections.abc import Hashable, Iterable, Mapping
@@ -21,7 +21,7 @@ Level = Literal["just", "safe", "sure"]
 LEVELS: tuple[str, ...] = get_args(Level)
 Label = bool | int | float | str
 NOTHING = Constraints()
-ANSWER: Final = "answer"
+REPLACE: Final = "replace"
 ERROR: Final = "error"
 
 
@@ -34,10 +34,10 @@ class Request(BaseModel):
     constraints: what else an answer must obey. confidence: how sure the model should be, as a number or a level: "just"
     the decision, "safe" or "sure" that most retrained models would decide so too; None is "safe". novel: no exact copy
     of a training row. refine: nothing needless, as near as possible. coherent: nothing that no training row has
-    together, dependencies kept. plausible: the share of real rows that an answer may at most be rarer than. variety:
-    how much other ways are preferred to better answers of the same. exhaustive: where no answer is drawn, look at all
-    rows that are allowed, or at many of them. on_unseen: "answer" rows with a value that training never had, by leaving
-    it, or "error". seed: the same one gives the same answers; None draws one.
+    together, dependencies kept. min_plausibility: the share of real rows that an answer may at most be rarer than.
+    diversity: how much other ways are preferred to better answers of the same. exhaustive: where no answer is drawn,
+    look at all rows that are allowed, or at many of them. handle_unknown: "replace" answers rows with a value that
+    training never had, by leaving it, or "error". seed: the same one gives the same answers; None draws one.
 
     >>> Request.of(target="yes", n=3, frozen=["age"], random_state=7).model_dump(exclude_defaults=True)
     {'target': 'yes', 'n': 3, 'frozen': ('age',), 'seed': 7}
@@ -57,10 +57,10 @@ class Request(BaseModel):
     novel: bool = False
     refine: bool = True
     coherent: bool = True
-    plausible: float = Field(default=0.05, ge=0, lt=1)
-    variety: float = Field(default=0.2, ge=0, le=1)
+    min_plausibility: float = Field(default=0.05, ge=0, lt=1)
+    diversity: float = Field(default=0.2, ge=0, le=1)
     exhaustive: bool = True
-    on_unseen: Literal["answer", "error"] = ANSWER
+    handle_unknown: Literal["replace", "error"] = REPLACE
     seed: int | None = Field(default=None, ge=0)
 
     @classmethod
@@ -77,10 +77,10 @@ class Request(BaseModel):
         novel: bool = False,
         refine: bool = True,
         coherent: bool = True,
-        plausible: Any = 0.05,
-        variety: Any = 0.2,
+        min_plausibility: Any = 0.05,
+        diversity: Any = 0.2,
         exhaustive: bool = True,
-        on_unseen: str = ANSWER,
+        handle_unknown: str = REPLACE,
         random_state: Any = None,
     ) -> Request:
         """The request that the arguments of `explain` and `sample` state; a `QueryError` names one that is wrong."""
@@ -95,10 +95,10 @@ class Request(BaseModel):
             novel=switch(novel, "novel"),
             refine=switch(refine, "refine"),
             coherent=switch(coherent, "coherent"),
-            plausible=_plausible(plausible),
-            variety=_share(variety, "variety"),
+            min_plausibility=_min_plausibility(min_plausibility),
+            diversity=_share(diversity, "diversity"),
             exhaustive=switch(exhaustive, "exhaustive"),
-            on_unseen=_on_unseen(on_unseen),
+            handle_unknown=_handle_unknown(handle_unknown),
             seed=seed_of(random_state),
         )
 
@@ -166,16 +166,16 @@ def switch(value: Any, name: str) -> bool:
     return bool(value)
 
 
-def _on_unseen(value: Any) -> str:
-    if not isinstance(value, str) or value not in (ANSWER, ERROR):
-        raise QueryError(f"on_unseen must be {ANSWER!r} or {ERROR!r}, got {value!r}")
+def _handle_unknown(value: Any) -> str:
+    if not isinstance(value, str) or value not in (REPLACE, ERROR):
+        raise QueryError(f"handle_unknown must be {REPLACE!r} or {ERROR!r}, got {value!r}")
     return value
 
 
-def _plausible(value: Any) -> float:
+def _min_plausibility(value: Any) -> float:
     """A share of real rows; no answer is more plausible than all of them."""
     if not is_number(value) or not 0 <= value < 1:
-        raise QueryError(f"plausible must be at least 0 and below 1, got {value!r}")
+        raise QueryError(f"min_plausibility must be at least 0 and below 1, got {value!r}")
     return float(value)
 
 

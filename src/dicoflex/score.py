@@ -1,7 +1,7 @@
-"""The scores that a black box gave the training rows: how they are spread, and how well the stand-in knows them.
+"""The scores that a black box gave the training rows: how they are spread, and how well the surrogate knows them.
 
 Scores are told by their *rank*: the share of the training rows with a lower score, interpolated between knots and
-continued straight beyond them. So an interval of scores has a width that means the same in every unit. The stand-in
+continued straight beyond them. So an interval of scores has a width that means the same in every unit. The surrogate
 predicts ranks; what it says of a row may be off as a logistic with the scale `spread` is, so that
 
     P(low <= rank <= high | it says r) = 1 / (1 + exp((low - r) / spread) + exp((r - high) / spread))
@@ -30,7 +30,7 @@ ARRAYS = ("knots", "below", "upto", "spread", "rows")
 class Score:
     """knots: scores, rising. below, upto: the share of the training rows with a lower one, and with no higher one.
 
-    spread: how far off the stand-in is, in rank. rows: how many rows there are, about.
+    spread: how far off the surrogate is, in rank. rows: how many rows there are, about.
     """
 
     knots: Floats
@@ -109,7 +109,7 @@ class Score:
 
 
 def inside(ranks: Floats, low: Floats, high: Floats, spread: float) -> Floats:
-    """The probability that scores lie in intervals, where the stand-in says these ranks.
+    """The probability that scores lie in intervals, where the surrogate says these ranks.
 
     >>> inside(np.array([0.5, 0.7]), np.array([0.5, 0.5]), np.array([np.inf, np.inf]), 0.05).round(3)
     array([0.5  , 0.982])

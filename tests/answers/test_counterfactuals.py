@@ -270,7 +270,7 @@ def test_nothing_found() -> None:
     assert cfs.plot().axes
 
 
-def test_pictures_stand_inside_the_page() -> None:
+def test_pictures_surrogateside_the_page() -> None:
     page = make([(0, 2), (1, 3)]).to_html(pictures=True, title="Loans")
     assert page.count('src="data:image/png;base64,') == 2
     assert "<h1>Loans</h1>" in page

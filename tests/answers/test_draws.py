@@ -77,16 +77,16 @@ def contexts(query: Any, *, frozen: Any = None) -> Context:
 
 
 def take(generator: Any, context: Context, n: int, *, enough: int | None = None, seed: int = 0, **terms: Any) -> Draws:
-    names = {"doubt": "stand_in", "floor": "least_probability"}
+    names = {"doubt": "surrogate", "floor": "least_probability"}
     given = {names.get(name, name): value for name, value in terms.items()}
-    if given.get("stand_in") is not None:
-        given["stand_in"] = Says(given["stand_in"], context.target)
-    given = Terms(**({"stand_in": None, "least_probability": np.zeros(len(context))} | given))
+    if given.get("surrogate") is not None:
+        given["surrogate"] = Says(given["surrogate"], context.target)
+    given = Terms(**({"surrogate": None, "least_probability": np.zeros(len(context))} | given))
     return draw(generator, ENCODING, context, row_keys(context.query, seed), n, given, enough=enough)
 
 
 class Says:
-    """A stand-in that gives every row's target what a function says."""
+    """A surrogate that gives every row's target what a function says."""
 
     def __init__(self, says: Any, target: np.ndarray) -> None:
         self.says, self.target = says, target
@@ -258,7 +258,7 @@ def small_is_sure(values: np.ndarray, target: np.ndarray) -> np.ndarray:
     return 1 - values[:, 0] / 100
 
 
-def test_doubtful_draws_stand_in_only_where_too_few_pass() -> None:
+def test_doubtful_draws_surrogate_only_where_too_few_pass() -> None:
     rows = [row(80), row(10), row(90), row(20), row(30)]
     given = {"doubt": small_is_sure, "floor": np.array([0.5])}
     draws = take(Fixed(rows), contexts(QUERY), 3, **given)
@@ -285,7 +285,7 @@ def test_a_draw_that_is_likelier_of_another_class_is_doubtful_whatever_the_floor
     assert draws.values[:, 0].tolist() == [40, 20]
 
 
-def test_without_a_stand_in_nothing_is_doubted() -> None:
+def test_without_a_surrogate_nothing_is_doubted() -> None:
     draws = take(Fixed([row(1), row(2)]), contexts(QUERY), 2)
     assert np.isnan(draws.probability).all()
 

@@ -42,7 +42,7 @@ def test_another_class_is_any_but_the_present_one(three: DiCoFlex, queries: pd.D
 
 
 def test_a_class_that_a_row_may_have_already_is_no_other(three: DiCoFlex, applicants: pd.DataFrame) -> None:
-    """As far as held-out rows showed the stand-in to err, a row near a boundary may be beyond it."""
+    """As far as held-out rows showed the surrogate to err, a row near a boundary may be beyond it."""
     said = three.probability(applicants)
     gap = np.diff(np.sort(said.to_numpy(), axis=1)[:, 1:]).ravel()
     order = np.argsort(gap)

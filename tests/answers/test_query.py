@@ -81,15 +81,15 @@ def test_the_schemas_own_constraints_bind_and_the_call_tightens_them() -> None:
     assert wish(PRESET, (), {"max_changes": 4}).max_changes == 3
 
 
-def test_a_call_loosens_only_what_it_overrides() -> None:
+def test_a_call_relaxes_only_what_it_overrides() -> None:
     bound = wish(PRESET, (), {"override": ["increase:age", "max_changes"], "decrease": ["age"], "max_changes": 4})
     assert (bound.frozen, bound.increase, bound.decrease, bound.max_changes) == (("sex",), (), ("age",), 4)
-    with pytest.raises(ConstraintError, match=r"increase and decrease both name 'age'.*loosen one with override"):
+    with pytest.raises(ConstraintError, match=r"increase and decrease both name 'age'.*relax one with override"):
         wish(PRESET, (), {"decrease": ["age"]})
 
 
 def test_what_binds_can_be_asked_for_again() -> None:
-    """Also where the call loosened what the schema says."""
+    """Also where the call relaxed what the schema says."""
     bound = wish(PRESET, ["job"], {"override": ["sex"], "ranges": {"age": (20, 40)}})
     assert bound.frozen == ("job",)
     assert wish(PRESET, bound.frozen, json.loads(bound.to_json())) == bound
@@ -230,18 +230,18 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "at its highest": (
         {"increase": ["grade"], "forbidden": {"grade": ["c"]}, "strict": True},
         "row 0: grade is required to change, because strict is set and its value 'c' is not one that the constraints "
-        "allow, and grade may only increase and already is at its highest value; leave strict out, or loosen the "
+        "allow, and grade may only increase and already is at its highest value; leave strict out, or relax the "
         "constraints on grade",
     ),
     "nothing but upwards": (
         {"increase": ["grade"], "frozen": ALL_BUT_GRADE},
         "row 0: nothing may change: grade may only increase and already is at its highest value, age is frozen, gain "
-        "is frozen, price is frozen, and 6 more; loosen one of these",
+        "is frozen, price is frozen, and 6 more; relax one of these",
     ),
     "frozen outside": (
         {"frozen": ["age"], "ranges": {"age": (50, 60)}, "strict": True},
         "row 0: age is required to change, because strict is set and its value 40 is not one that the constraints "
-        "allow, and age is frozen; leave strict out, or loosen the constraints on age",
+        "allow, and age is frozen; leave strict out, or relax the constraints on age",
     ),
     "more than the budget": (
         {"ranges": {"age": (50, 60)}, "allowed": {"job": ["smith"]}, "max_changes": 1, "strict": True},
@@ -261,12 +261,12 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "nothing affordable": (
         {"frozen": ALL_BUT_AGE, "cost": {"age": per_unit(5)}, "max_cost": 4},
         "row 0: nothing may change: age has no value besides 40 that cost allow, gain is frozen, price is frozen, "
-        "score is frozen, and 6 more; loosen one of these",
+        "score is frozen, and 6 more; relax one of these",
     ),
     "nowhere to go": (
         {"frozen": ALL_BUT_JOB, "transitions": {"job": {"cook": []}}},
         "row 0: nothing may change: job has no value besides 'cook' that transitions allow, age is frozen, gain is "
-        "frozen, price is frozen, and 6 more; loosen one of these",
+        "frozen, price is frozen, and 6 more; relax one of these",
     ),
     "a rule against what is frozen": (
         {"frozen": ["age"], "rules": ["age >= 50"]},
@@ -446,13 +446,13 @@ def test_presets_bind_every_call(protective: DiCoFlex, queries: pd.DataFrame) ->
     assert cfs.constraints.frozen == ("city",)
 
 
-def test_presets_are_loosened_only_by_name(protective: DiCoFlex, queries: pd.DataFrame) -> None:
+def test_presets_are_relaxed_only_by_name(protective: DiCoFlex, queries: pd.DataFrame) -> None:
     draws = protective.sample(queries, n=30, constraints={"override": ["age"]}, random_state=0)
     assert (ages(queries, draws, 30) < 0).any()
     assert draws["city"].tolist() == queries["city"].repeat(30).tolist()
     with pytest.raises(ConstraintError, match="override: constraint of the schema 'agee' is unknown"):
         protective.sample(queries, constraints={"override": ["agee"]})
-    with pytest.raises(ConstraintError, match=r"nothing in common.*loosen one with override=\[...\]"):
+    with pytest.raises(ConstraintError, match=r"nothing in common.*relax one with override=\[...\]"):
         protective.explain(queries, constraints={"ranges": {"visits": (8, 9)}})
 
 

@@ -103,7 +103,7 @@ def test_plain_rows_get_the_same_answers(scored: DiCoFlex, people: pd.DataFrame)
     assert answers.bound["target"][0] == {"at_least": 620.0, "at_most": None}
 
 
-def test_an_aimed_stand_in_says_what_the_formula_says(scored: DiCoFlex, people: pd.DataFrame) -> None:
+def test_an_aimed_surrogate_says_what_the_formula_says(scored: DiCoFlex, people: pd.DataFrame) -> None:
     model = scored.model_
     assert model.score is not None
     values = model.encoding.encode(people)
@@ -111,7 +111,7 @@ def test_an_aimed_stand_in_says_what_the_formula_says(scored: DiCoFlex, people: 
     for goal in (at_least(600), at_most(560), between(520, 640)):
         aim = aimed(model, goal)
         low, high = (np.full(len(ranks), end) for end in model.score.rank(np.array(goal.ends)))
-        said = aim.stand_in.probabilities(values)[:, goal.parts[1]]
+        said = aim.surrogate.probabilities(values)[:, goal.parts[1]]
         assert said == pytest.approx(inside(ranks, low, high, model.score.spread), abs=1e-4)
         assert aim.fingerprint == model.fingerprint
 
@@ -163,12 +163,12 @@ def test_a_check_that_gives_no_scores_is_refused(scored: DiCoFlex, people: pd.Da
         scored.explain(people, target=at_least(600), check=3)  # type: ignore[arg-type]
 
 
-def test_limits_hold_and_can_be_loosened(scored: DiCoFlex, people: pd.DataFrame) -> None:
+def test_limits_hold_and_can_be_relaxed(scored: DiCoFlex, people: pd.DataFrame) -> None:
     limits = {"frozen": ["score", "gain", "member"], "max_changes": 1}
     found = scored.explain(people, target=by(30), n=3, constraints=limits, random_state=0)
     assert (found.info["n_changed"] == 1).all()
     assert found.importance().loc["gain", "share"] == 0
     short = [i for i, word in enumerate(found.status) if word in ("infeasible", "not_found")]
     assert short
-    assert any(found.loosen(position=short[0]))
-    assert not found.loosen(position=short[0], check=lambda rows: np.zeros(len(rows)))
+    assert any(found.relax(position=short[0]))
+    assert not found.relax(position=short[0], check=lambda rows: np.zeros(len(rows)))

@@ -120,12 +120,12 @@ def test_what_is_too_much_to_look_at_has_a_bound(fitted: DiCoFlex, person: pd.Da
     )
 
 
-def test_the_judge_is_the_stand_in_where_nobody_checks(fitted: DiCoFlex, person: pd.DataFrame) -> None:
+def test_the_judge_is_the_surrogate_where_nobody_checks(fitted: DiCoFlex, person: pd.DataFrame) -> None:
     wish = Constraints(frozen=["debts", "rate", "home"], ranges={"years": (0, 10)})
     cfs = fitted.explain(person, target="yes", constraints=wish, random_state=0)
-    assert cfs.searches[0].judge == "stand-in"
+    assert cfs.searches[0].judge == "surrogate"
     assert cfs.searches[0].sure == pytest.approx(fitted.model_.confidence.default[1])
-    asked = f"the stand-in, asked to be {100 * cfs.searches[0].sure:.3g} % sure, accepts none"
+    asked = f"the surrogate, asked to be {100 * cfs.searches[0].sure:.3g} % sure, accepts none"
     assert asked in cfs.shortfall["reason"].item()
     rows = every(person, years=list(range(11)), phone=[True, False])
     assert (fitted.probability(rows)["yes"] < 0.5).all()
@@ -173,7 +173,7 @@ def test_what_is_merely_unusual_is_a_way_still(coherent: DiCoFlex, person: pd.Da
     """The one row that will do is rarer than asked for: it is no answer, and that there is no way is not said."""
     wish = Constraints(frozen=["debts", "rate"], forbidden={"home": ["own"]})
     asked = {"target": "yes", "constraints": wish, "check": says, "n": 3, "random_state": 0}
-    cfs = coherent.explain(person, plausible=0.99, **asked)
+    cfs = coherent.explain(person, min_plausibility=0.99, **asked)
     assert list(cfs.status) == ["not_found"]
     assert cfs.searches[0].all
     assert (cfs.searches[0].accepted, cfs.searches[0].usual) == (1, 0)

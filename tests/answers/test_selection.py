@@ -98,12 +98,15 @@ def test_the_next_is_unlike_the_first() -> None:
     """Three at the low end and one at the high: two of them are one of each."""
     candidates = column(1.0, 1.1, 1.2, 9.0)
     assert select(ranges_of(line().schema), np.array([0.0]), candidates, np.zeros(4), 2).tolist() == [0, 3]
-    assert select(ranges_of(line().schema), np.array([0.0]), candidates, np.zeros(4), 2, variety=0.0).tolist() == [0, 1]
+    assert select(ranges_of(line().schema), np.array([0.0]), candidates, np.zeros(4), 2, diversity=0.0).tolist() == [
+        0,
+        1,
+    ]
 
 
 def test_variety_one_spreads_out() -> None:
     candidates = column(1.0, 2.0, 5.0, 8.0, 9.0)
-    chosen = select(ranges_of(line().schema), np.array([0.0]), candidates, np.zeros(5), 3, variety=1.0)
+    chosen = select(ranges_of(line().schema), np.array([0.0]), candidates, np.zeros(5), 3, diversity=1.0)
     assert chosen[1:].tolist() == [4, 2]
 
 
@@ -126,15 +129,21 @@ def test_equals_are_taken_once() -> None:
 
 def test_a_draw_of_no_density_comes_last_unless_it_is_nearest() -> None:
     candidates, density = column(2.0 + 1e-12, 2.0, 9.0), np.array([-np.inf, -5.0, -1.0])
-    assert select(ranges_of(line().schema), np.array([0.0]), candidates, density, 3, variety=0.0).tolist() == [1, 2, 0]
+    assert select(ranges_of(line().schema), np.array([0.0]), candidates, density, 3, diversity=0.0).tolist() == [
+        1,
+        2,
+        0,
+    ]
 
 
 @settings(deadline=None, max_examples=60)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 40), st.integers(1, 60), st.floats(0, 1))
-def test_never_the_same_twice(seed: int, rows: int, n: int, variety: float) -> None:
+def test_never_the_same_twice(seed: int, rows: int, n: int, diversity: float) -> None:
     rng = np.random.default_rng(seed)
     candidates = rng.integers(0, 10, (rows, 1)).astype(float)
-    chosen = select(ranges_of(line().schema), np.array([0.0]), candidates, rng.normal(size=rows), n, variety=variety)
+    chosen = select(
+        ranges_of(line().schema), np.array([0.0]), candidates, rng.normal(size=rows), n, diversity=diversity
+    )
     assert len(chosen) == min(n, len(np.unique(candidates)))
     assert len(np.unique(candidates[chosen])) == len(chosen)
 

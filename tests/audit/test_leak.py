@@ -108,7 +108,7 @@ def test_a_density_that_tells_neighbours_is_found_by_them(mixed: DiCoFlex) -> No
 
 def test_a_smooth_density_keeps_its_rows(mixed: DiCoFlex) -> None:
     kept = leak(mixed, TRAIN, OTHERS, effort=Effort(queries=40, guessed=0), random_state=0)
-    assert set(kept.attacks) == {"density", "neighbours", "contrast", "stand-in", "distance"}
+    assert set(kept.attacks) == {"density", "neighbours", "contrast", "surrogate", "distance"}
     assert all(abs(one.auc - 0.5) < 4 * one.error for one in kept.attacks.values())
     assert (kept.members, kept.others, kept.left_out) == (400, 300, 0)
 

@@ -17,17 +17,17 @@ from benchmarks.experiments import explorer, fuzz, leak, scale, serving, speed
 from benchmarks.experiments.explorer.browsing import chromium
 from benchmarks.experiments.speed.ground import Amount
 from benchmarks.registry import EXPERIMENTS
-from dicoflex.learning import certifying, judged, stand_in, surviving
+from dicoflex.learning import certifying, judged, surrogate, surviving
 
 # Without a browser, what needs none is measured; its absence is told by the browser tests.
 BROWSED = [(name, part) for name, part in explorer.measuring.PARTS.items() if name == "size" or chromium()]
 # What needs a browser, packages, or a server of several processes has tests of its own.
 SERVED = ("row", "request", "equal", "hostile", "audit", "soak")
-# Less than a quick run: stand-ins learn less, certificates and the audit ask about fewer rows, speed asks the models of
-# the others, nothing needs a fresh process, and pictures are small.
+# Less than a quick run: surrogates learn less, certificates and the audit ask about fewer rows, speed asks the
+# models of the others, nothing needs a fresh process, and pictures are small.
 LESS: list[tuple[Any, str, Any]] = [
-    (stand_in, "STEPS", 120),
-    (stand_in, "ROUNDS", 10),
+    (surrogate, "STEPS", 120),
+    (surrogate, "ROUNDS", 10),
     (certifying, "ROWS", 60),
     (surviving, "RETRAINED", 3),
     (surviving, "ANSWERED", 60),

@@ -14,7 +14,7 @@ def test_every_model_is_audited(stored: Any) -> None:
         usual, novel = (result.figures["audits"][way] for way in ("as usual", "novel"))
         assert usual["members"] == novel["members"] > 500
         assert novel["copies"]["of_members"] == 0
-        assert {"density", "contrast", "stand-in", "distance"} <= set(usual["attacks"])
+        assert {"density", "contrast", "surrogate", "distance"} <= set(usual["attacks"])
         assert ("rows" in usual["attacks"]) == result.cell.setting("coherence")
         assert set(usual["planted"]) == (set(leak.TIMES) if result.cell.setting("planted") else set())
 

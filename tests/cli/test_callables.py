@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from dicoflex import cli, load
-from dicoflex.learning import stand_in
+from dicoflex.learning import surrogate
 
 MODULE = """
 import numpy as np
@@ -42,7 +42,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     rows[rows["answer"] == "no"].head(4).to_csv(tmp_path / "rows.csv", index=False)
     (tmp_path / "scoring_here.py").write_text(MODULE)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(stand_in, "STEPS", 60)
+    monkeypatch.setattr(surrogate, "STEPS", 60)
     monkeypatch.syspath_prepend(str(tmp_path))
     return tmp_path
 

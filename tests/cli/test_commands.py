@@ -18,7 +18,7 @@ from dicoflex import cli
 from dicoflex.answers.counterfactuals import Counterfactuals
 from dicoflex.cli import messages
 from dicoflex.explainer import load
-from dicoflex.learning import stand_in
+from dicoflex.learning import surrogate
 from dicoflex.table import subsample as streaming
 from dicoflex.table.schema import Schema
 
@@ -49,7 +49,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (place / "schema.json").write_text(schema.to_json())
     # One thread: on a busy machine, threads that wait for each other take longer than the work itself.
     with pytest.MonkeyPatch.context() as patch, threadpool_limits(1):
-        patch.setattr(stand_in, "STEPS", 200)
+        patch.setattr(surrogate, "STEPS", 200)
         code = fit(
             place,
             "--schema",
@@ -85,7 +85,7 @@ def test_fit_keeps_levels_that_look_like_numbers_or_missing_values(folder: Path)
 def test_fit_says_what_it_did_and_what_comes_next(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stand_in, "STEPS", 50)
+    monkeypatch.setattr(surrogate, "STEPS", 50)
     table().drop(columns="zone").assign(code=[f"x{i}" for i in range(ROWS)]).to_csv(tmp_path / "data.csv", index=False)
     assert fit(tmp_path, "--drop", "code", "--max-seconds", "1", "--seed", "0") == 0
     said = capsys.readouterr().err
@@ -147,7 +147,7 @@ def test_the_label_column_is_left_out_and_an_id_column_names_the_rows(folder: Pa
 
 
 def test_parquet_in_and_out(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stand_in, "STEPS", 50)
+    monkeypatch.setattr(surrogate, "STEPS", 50)
     frame = table().astype({"zone": "category", "age": "int16"})
     frame.to_parquet(tmp_path / "data.parquet")
     assert fit(tmp_path, "--max-seconds", "1", "--seed", "0", "--quiet", data="data.parquet") == 0
@@ -264,7 +264,7 @@ def test_many_reasons_are_told_in_part(capsys: pytest.CaptureFixture[str]) -> No
 def test_constraints_of_the_schema_bind_are_shown_and_can_be_lifted(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stand_in, "STEPS", 50)
+    monkeypatch.setattr(surrogate, "STEPS", 50)
     preset = tmp_path / "preset.json"
     preset.write_text('{"increase": ["age"], "frozen": ["zone"], "rules": ["age <= 80"]}')
     options = ["--schema", str(folder / "schema.json"), "--constraints", str(preset)]
@@ -382,7 +382,7 @@ def test_explain_refuses_rows(name: str, folder: Path, tmp_path: Path, capsys: p
     rows = table().drop(columns="answer").head(2).assign(**values)
     rows.to_csv(tmp_path / "rows.csv", index=False)
     asked = ["explain", str(folder / "m.dicoflex"), str(tmp_path / "rows.csv"), "--target", "yes"]
-    assert cli.main([*asked, "--on-unseen", "error", "--out", str(tmp_path / "found.csv")]) == 2
+    assert cli.main([*asked, "--handle-unknown", "error", "--out", str(tmp_path / "found.csv")]) == 2
     refused(capsys, words)
     assert not (tmp_path / "found.csv").exists()
 
@@ -517,7 +517,7 @@ def test_a_large_parquet_file_is_fitted_on_a_sample(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     table().assign(number=range(ROWS)).to_parquet(tmp_path / "rows.parquet")
-    monkeypatch.setattr(stand_in, "STEPS", 200)
+    monkeypatch.setattr(surrogate, "STEPS", 200)
     monkeypatch.setattr(streaming, "MOST_ROWS", 120)
     monkeypatch.setattr(streaming, "sample_parquet", partial(streaming.sample_parquet, most_rows=120))
     code = fit(tmp_path, "--drop", "number", "--max-seconds", "1", "--seed", "0", data="rows.parquet")

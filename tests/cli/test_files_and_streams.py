@@ -22,7 +22,7 @@ from dicoflex import cli, load, model_file
 from dicoflex.cli import streams
 from dicoflex.errors import ModelFileError
 from dicoflex.generators import GENERATORS
-from dicoflex.learning import stand_in
+from dicoflex.learning import surrogate
 from dicoflex.runtime import whole_files
 from dicoflex.runtime.printable import printable_json
 from dicoflex.views.csv_text import neutral
@@ -54,7 +54,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     table().to_csv(place / "data.csv", index=False)
     table().head(6).to_csv(place / "rows.csv", index=False)
     with pytest.MonkeyPatch.context() as patch, threadpool_limits(1):
-        patch.setattr(stand_in, "STEPS", 100)
+        patch.setattr(surrogate, "STEPS", 100)
         given = ["fit", str(place / "data.csv"), "--label", "answer", "-o", str(place / "m.dicoflex"), "--quiet"]
         assert cli.main([*given, "--max-seconds", "1", "--seed", "0"]) == 0
     return place
@@ -190,7 +190,7 @@ def test_an_interrupted_fit_writes_nothing_and_says_so_by_its_code(
     def loss(*_: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(stand_in, "STEPS", 20)
+    monkeypatch.setattr(surrogate, "STEPS", 20)
     monkeypatch.setattr(GENERATORS["mixed"], "loss", loss)
     out = tmp_path / "m.dicoflex"
     assert cli.main(["fit", str(folder / "data.csv"), "--label", "answer", "-o", str(out), "--quiet"]) == 130

@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 from dicoflex import cli
 from dicoflex.cli.row_keys import made_key, read_key_file
 from dicoflex.errors import SettingError
-from dicoflex.learning import stand_in
+from dicoflex.learning import surrogate
 
 
 def test_a_key_is_made_once_for_its_owner_alone(tmp_path: Path) -> None:
@@ -39,7 +39,7 @@ def test_files_that_hold_no_key_are_refused(tmp_path: Path) -> None:
 def test_novel_rows_from_the_command_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stand_in, "STEPS", 100)
+    monkeypatch.setattr(surrogate, "STEPS", 100)
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"a": rng.integers(0, 20, 150), "b": rng.integers(0, 20, 150)})
     table.assign(answer=np.where(table["a"] > 9, "yes", "no")).to_csv(tmp_path / "data.csv", index=False)

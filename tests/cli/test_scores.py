@@ -11,7 +11,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from dicoflex import cli, load
-from dicoflex.learning import stand_in
+from dicoflex.learning import surrogate
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows.head(3).to_csv(place / "rows.csv", index=False)
     words = ["fit", str(place / "data.csv"), "--label", "points", "-o", str(place / "m.dicoflex"), "--seed", "0"]
     with pytest.MonkeyPatch.context() as patch, threadpool_limits(1):
-        patch.setattr(stand_in, "STEPS", 300)
+        patch.setattr(surrogate, "STEPS", 300)
         assert cli.main([*words, "--max-seconds", "2", "--quiet"]) == 0
     return place
 

@@ -94,7 +94,7 @@ def test_what_is_switched_off_counts_as_a_change_of_its_own(tmp_path: Path, caps
     )
     assert tied.dependencies_ == {"high": "high = low + 4"}
     assert free.dependencies_ == {}
-    asked = {"target": "yes", "n": 3, "plausible": 0.0, "random_state": 0}
+    asked = {"target": "yes", "n": 3, "min_plausibility": 0.0, "random_state": 0}
     kept = tied.explain(refused, **asked).frame
     assert len(kept) > 0
     assert (kept["high"] == kept["low"] + 4).all()

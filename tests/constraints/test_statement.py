@@ -467,7 +467,7 @@ def test_sets_that_contradict_each_other_are_refused(case: str) -> None:
     assert str(caught.value) == reason
     with pytest.raises(ConstraintError) as caught:
         combine(Constraints(**one), Constraints(**two))
-    assert str(caught.value) == f"{reason} (the schema's constraints bind too; loosen one with override=[...])"
+    assert str(caught.value) == f"{reason} (the schema's constraints bind too; relax one with override=[...])"
 
 
 PRESET = Constraints(
@@ -517,7 +517,7 @@ def test_a_call_tightens_the_preset() -> None:
     assert combine(PRESET, Constraints(max_changes=9)).max_changes == 3
 
 
-def test_a_call_loosens_only_what_it_overrides() -> None:
+def test_a_call_relaxes_only_what_it_overrides() -> None:
     bound = combine(PRESET, Constraints(max_changes=9, decrease=["age"], override=["max_changes", "age"]))
     assert (bound.max_changes, bound.decrease, bound.increase) == (9, ("age",), ("education",))
 

@@ -25,8 +25,8 @@ def test_info_by_hand(judged: DiCoFlex, applicants: pd.DataFrame, queries: pd.Da
     np.testing.assert_allclose(cfs.info["proximity"], np.sqrt(squares), rtol=1e-6)
     density = judged.log_density(own, cfs.frame, target="yes", p=0.25)
     np.testing.assert_allclose(cfs.info["log_density"], density, atol=1e-4)
-    stand_in = judged.model_.stand_in.probabilities(judged.model_.encoding.encode(cfs.frame))[:, 1]
-    np.testing.assert_allclose(cfs.info["probability"], stand_in)
+    surrogate = judged.model_.surrogate.probabilities(judged.model_.encoding.encode(cfs.frame))[:, 1]
+    np.testing.assert_allclose(cfs.info["probability"], surrogate)
     assert (cfs.info["probability"] >= 0.7 - 1e-9).all()
     assert cfs.info["valid"].dtype == "boolean"
     assert cfs.info["valid"].isna().all()
@@ -59,7 +59,7 @@ def test_settings_tell_how_to_repeat_the_call(judged: DiCoFlex, queries: pd.Data
     assert cfs.settings["model"] == judged.fingerprint_
 
 
-def test_confidence_is_what_the_stand_in_sees(judged: DiCoFlex, queries: pd.DataFrame) -> None:
+def test_confidence_is_what_the_surrogate_sees(judged: DiCoFlex, queries: pd.DataFrame) -> None:
     for confidence in (0.5, 0.9):
         cfs = judged.explain(queries, target="yes", n=5, confidence=confidence, random_state=0)
         assert (cfs.info["probability"] >= confidence).all()
@@ -67,7 +67,7 @@ def test_confidence_is_what_the_stand_in_sees(judged: DiCoFlex, queries: pd.Data
 
 def test_filter_can_be_switched_off(judged: DiCoFlex, queries: pd.DataFrame) -> None:
     def doubtful(draws: pd.DataFrame) -> float:
-        return float(np.mean(judged.model_.stand_in.probabilities(judged.model_.encoding.encode(draws))[:, 1] < 0.7))
+        return float(np.mean(judged.model_.surrogate.probabilities(judged.model_.encoding.encode(draws))[:, 1] < 0.7))
 
     given = {"target": "yes", "n": 50, "random_state": 0}
     assert doubtful(judged.sample(queries, **given)) <= doubtful(judged.sample(queries, filter=False, **given))

@@ -121,7 +121,7 @@ def test_rows_that_ran_out_are_told_as_such(narrow: tuple[DiCoFlex, pd.DataFrame
     model, rows = narrow
     cfs = model.explain(rows[model.probability(rows)["on"] < 0.5], target="on", n=30, random_state=0)
     assert (cfs.shortfall["got"] <= 5).all()
-    told = r"no more different rows were found.*; there may be no more, as nothing is left to loosen"
+    told = r"no more different rows were found.*; there may be no more, as nothing is left to relax"
     assert cfs.shortfall["reason"].str.fullmatch(told).all()
     sparse = model.explain(rows[~rows["switch"]], target="on", n=30, p=0.5, frozen=["level"], random_state=0)
     assert set(sparse.shortfall["reason"]) == {"no more different rows were found; free a feature or raise p"}
@@ -145,12 +145,12 @@ def test_a_check_is_blamed_for_no_more_than_it_refused(narrow: tuple[DiCoFlex, p
     assert (every.shortfall["reason"] == told).all()
 
 
-def test_the_stand_in_is_blamed_where_it_doubts(judged: DiCoFlex, queries: pd.DataFrame) -> None:
+def test_the_surrogate_is_blamed_where_it_doubts(judged: DiCoFlex, queries: pd.DataFrame) -> None:
     frozen = [name for name in queries if name != "visits"]
     rows = queries.assign(gain=0.0, member=False)
     cfs = judged.explain(rows, target="yes", n=3, frozen=frozen, exhaustive=False, random_state=0)
     assert len(cfs) == 0
-    assert cfs.shortfall["reason"].str.match(r"the stand-in doubts \d+% of the draws; free a feature").all()
+    assert cfs.shortfall["reason"].str.match(r"the surrogate doubts \d+% of the draws; free a feature").all()
     assert cfs.shortfall["reason"].str.endswith("or lower confidence").all()
 
 
@@ -158,7 +158,7 @@ def test_doubt_is_told_beside_the_hardest_constraint(judged: DiCoFlex, queries: 
     rows = queries.assign(gain=0.0, member=False, score=np.float32(-1.0))
     wish = {"max_changes": 1, "forbidden": {"member": [True]}, "ranges": {"gain": (0, 1), "score": (-2, -1)}}
     cfs = judged.explain(rows, target="yes", n=3, constraints=wish, exhaustive=False, random_state=0)
-    told = r"too few different rows .*; the hardest: .* break it\); of the draws with it, the stand-in doubts \d+%"
+    told = r"too few different rows .*; the hardest: .* break it\); of the draws with it, the surrogate doubts \d+%"
     assert cfs.shortfall["reason"].str.fullmatch(told).all()
 
 
@@ -181,9 +181,9 @@ def test_a_row_that_has_the_target_gets_no_answers(judged: DiCoFlex, queries: pd
     assert list(alone.info.columns) == list(cfs.info.columns)
     for view in (str(cfs), cfs.to_html()):
         assert view.count("this row is yes already") == already.sum()
-    stand_in = judged.explain(queries, target="yes", n=2, random_state=0)
-    said = judged.model_.stand_in.probabilities(judged.model_.encoding.encode(queries)).argmax(axis=1) == 1
-    assert [word == "already" for word in stand_in.status] == said.tolist()
+    surrogate = judged.explain(queries, target="yes", n=2, random_state=0)
+    said = judged.model_.surrogate.probabilities(judged.model_.encoding.encode(queries)).argmax(axis=1) == 1
+    assert [word == "already" for word in surrogate.status] == said.tolist()
     assert "already" not in judged.explain(queries, n=2, check=says, random_state=0).status
     both = judged.explain(queries, target={"yes", "no"}, n=2, random_state=0)
     assert list(both.status) == ["already"] * len(queries)

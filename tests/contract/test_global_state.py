@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from comparing import LABELS, ROWS, Quickly
 from dicoflex import DiCoFlex, load
 from dicoflex.generators import GENERATORS
-from dicoflex.learning import stand_in
+from dicoflex.learning import surrogate
 
 RECORDING = Path(__file__).parents[1] / "recording"
 
@@ -132,8 +132,8 @@ def test_fits_in_threads_are_repeatable(
     expected = [alone(name) for name in names]
     before = torch.get_num_threads()
     # What `quickly` patches is patched for all threads: none sets it back while another one fits.
-    monkeypatch.setattr(stand_in, "STEPS", 60)
-    monkeypatch.setattr(stand_in, "ROUNDS", 10)
+    monkeypatch.setattr(surrogate, "STEPS", 60)
+    monkeypatch.setattr(surrogate, "ROUNDS", 10)
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda name: content(quickly(ROWS, LABELS, name)), names))
     assert found == expected

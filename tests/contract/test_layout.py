@@ -124,8 +124,8 @@ def test_target_per_row(kind: Any, mixed: DiCoFlex, queries: pd.DataFrame) -> No
 
 def test_other_class_is_the_default_target(judged: DiCoFlex, queries: pd.DataFrame, says: BlackBox) -> None:
     now = says(queries)
-    by_stand_in = judged.explain(queries, n=2, random_state=0).settings["targets"]
-    assert np.mean(np.array(by_stand_in) != now) > 0.8
+    by_surrogate = judged.explain(queries, n=2, random_state=0).settings["targets"]
+    assert np.mean(np.array(by_surrogate) != now) > 0.8
     assert judged.explain(queries, n=2, check=says, random_state=0).settings["targets"] == [
         "no" if label == "yes" else "yes" for label in now
     ]

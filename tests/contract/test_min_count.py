@@ -103,9 +103,9 @@ def test_rows_with_rare_values_are_refused_like_unseen_ones(fitted: Callable[[st
     model = fitted("mixed")
     for index, word in ((5, "astronaut"), (23, "Atlantis")):
         with pytest.raises(QueryError, match=rf"value '{word}', never seen in training or in fewer than 5 rows; known"):
-            model.explain(PEOPLE.loc[[index]], target="yes", on_unseen="error")
+            model.explain(PEOPLE.loc[[index]], target="yes", handle_unknown="error")
     with pytest.raises(QueryError, match=r"none were seen in training or in fewer than 5 rows; fill them in"):
-        model.explain(PEOPLE.loc[[0]].assign(job=None), target="yes", on_unseen="error")
+        model.explain(PEOPLE.loc[[0]].assign(job=None), target="yes", handle_unknown="error")
 
 
 def test_numbers_that_the_report_has_are_merged(fitted: Callable[[str], DiCoFlex]) -> None:
@@ -115,7 +115,7 @@ def test_numbers_that_the_report_has_are_merged(fitted: Callable[[str], DiCoFlex
     assert report["rows_used"] == 400
     for count in ("rows", "rows_used", "pairs", "black_box_rows"):
         assert re.fullmatch(r"\d{1,2}0*", str(report[count]))
-    for share in ("stand_in_agreement", "held_out_loss"):
+    for share in ("surrogate_agreement", "held_out_loss"):
         assert round(report[share], 4) == report[share]
     for sure in report["confidence"].values():
         assert round(sure["highest"], 2) == sure["highest"]

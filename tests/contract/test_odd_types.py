@@ -49,7 +49,7 @@ def test_a_budget_that_no_table_has_is_refused(most: int, mixed: DiCoFlex, queri
         ({"coherent": 0}, QueryError, "coherent must be True or False, got 0"),
         ({"n": True}, QueryError, "n must be a whole number of at least 1, got True"),
         ({"n": np.float64(3)}, QueryError, "n must be a whole number of at least 1"),
-        ({"plausible": 1}, QueryError, "plausible must be at least 0 and below 1, got 1"),
+        ({"min_plausibility": 1}, QueryError, "min_plausibility must be at least 0 and below 1, got 1"),
         ({"check": lambda f: [{} for _ in range(len(f))]}, BlackBoxError, r"check gave a dict; .*such as clf\.predict"),
     ],
 )  # fmt: skip
@@ -118,7 +118,7 @@ def test_a_schema_with_a_key_twice_is_refused() -> None:
 def test_an_error_does_not_repeat_a_cell_of_any_length(mixed: DiCoFlex, queries: pd.DataFrame) -> None:
     """0.1.0 (9aa4d8c) printed 200 kB."""
     with pytest.raises(QueryError, match=r"(?s)column 'job' has the value 'xx.*known: 'cook'") as caught:
-        mixed.explain(queries.assign(job="x" * 200_000), target="yes", on_unseen="error")
+        mixed.explain(queries.assign(job="x" * 200_000), target="yes", handle_unknown="error")
     assert len(str(caught.value)) < 5000
     assert len(str(pickle.loads(pickle.dumps(caught.value)))) < 5000
 

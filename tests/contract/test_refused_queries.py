@@ -72,7 +72,7 @@ def test_queries_that_are_refused(
     if given.get("frozen") == "ALL":
         given = {"frozen": list(queries)}
     if method == "explain":
-        given = {**given, "on_unseen": "error"}
+        given = {**given, "handle_unknown": "error"}
     messages = []
     for model in (judged, reloaded):
         stopped = mock.Mock(side_effect=AssertionError("work was started"))

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from sklearn.utils import estimator_checks
 
-from conftest import small_stand_in
+from conftest import small_surrogate
 from dicoflex import DiCoFlex
 
 FRAMES = "rows are a DataFrame; anything else is refused with that remedy"
@@ -38,7 +38,7 @@ def outcomes() -> list[dict[str, Any]]:
     explainer = Framed(
         random_state=0, verbose=False, training={"epochs": 1, "min_steps": 0}, fit_config={"passes": 1, "rounds": 0}
     )
-    with small_stand_in(60), warnings.catch_warnings():
+    with small_surrogate(60), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found: list[dict[str, Any]] = estimator_checks.check_estimator(
             explainer, expected_failed_checks=OTHERWISE, on_fail=None, on_skip=None

@@ -146,14 +146,14 @@ def test_any_target_can_be_asked_for(judged: DiCoFlex, odd: pd.DataFrame) -> Non
         assert len(of_rows(found.frame, [ODD], odd)) > 0
         assert found.verify()["holds"].all()
     with pytest.raises(QueryError, match="nothing is tried for it"):
-        found.loosen(position=ODD)
+        found.relax(position=ODD)
 
 
 def test_numbers_beyond_all_that_were_seen_are_numbers(judged: DiCoFlex, queries: pd.DataFrame) -> None:
     age = judged.schema_["age"]
     rows = queries.assign(age=int(age.maximum or 0) + 20)
     for wish in ({}, {"frozen": ["age"]}):
-        found = judged.explain(rows, **ASKED, **wish, on_unseen="error")
+        found = judged.explain(rows, **ASKED, **wish, handle_unknown="error")
         assert found.verify()["holds"].all()
         assert len(found) > 0
     assert (found.frame["age"] == rows["age"].iloc[0]).all()
@@ -176,7 +176,7 @@ def test_plain_rows_get_what_frames_get(judged: DiCoFlex, odd: pd.DataFrame) -> 
         assert [row["reason"] for row in told if "reason" in row] == [one["reason"] for one in record["shortfall"]]
         assert [row["status"] for row in told] == [query["status"] for query in record["queries"]]
     with pytest.raises(UnseenError):
-        answer_plain(judged.model_, cells, Request.of(**ASKED, on_unseen="error"))
+        answer_plain(judged.model_, cells, Request.of(**ASKED, handle_unknown="error"))
 
 
 def test_a_batch_in_which_nobody_can_be_answered_is_told_so_in_plain_rows(judged: DiCoFlex, odd: pd.DataFrame) -> None:
@@ -192,9 +192,9 @@ def test_sample_and_the_density_refuse_them(judged: DiCoFlex, odd: pd.DataFrame)
     with pytest.raises(UnseenError, match="'price' has missing values"):
         judged.log_density(odd, odd, target="yes")
     with pytest.raises(UnseenError, match="'price' has missing values"):
-        judged.explain(odd, **ASKED, on_unseen="error")
-    with pytest.raises(QueryError, match="on_unseen must be 'answer' or 'error', got 'skip'"):
-        judged.explain(odd, **ASKED, on_unseen="skip")
+        judged.explain(odd, **ASKED, handle_unknown="error")
+    with pytest.raises(QueryError, match="handle_unknown must be 'answer' or 'error', got 'skip'"):
+        judged.explain(odd, **ASKED, handle_unknown="skip")
 
 
 def test_what_else_does_not_fit_is_still_refused(judged: DiCoFlex, odd: pd.DataFrame) -> None:

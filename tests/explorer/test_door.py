@@ -50,7 +50,7 @@ def test_messages_are_answered_as_by_the_explorer(http: TestClient, loans: Explo
         "ask": {"person": "7", "target": "yes", "constraints": {"max_changes": 2}, "seq": 9},
         "score": {"values": loans.answer("person", {"person": "7"})["values"], "target": "yes"},
         "settle": {"person": "7", "target": "yes"},
-        "loosen": {"person": "7", "target": "yes", "constraints": {"max_changes": 1}},
+        "relax": {"person": "7", "target": "yes", "constraints": {"max_changes": 1}},
     }
     for kind, body in bodies.items():
         answer = http.post(f"/api/{kind}", json=body)

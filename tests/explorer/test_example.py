@@ -6,13 +6,13 @@ import pytest
 
 from dicoflex.cli.example import german
 from dicoflex.explorer import Explorer
-from dicoflex.learning import stand_in
+from dicoflex.learning import surrogate
 
 pytestmark = pytest.mark.slow
 
 
 def test_the_german_table_is_explored(few_steps: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stand_in, "STEPS", 200)
+    monkeypatch.setattr(surrogate, "STEPS", 200)
     model, people, texts = german(seconds=0.5)
     explorer = Explorer(model, people, texts=texts)
     told = explorer.answer("model", {})

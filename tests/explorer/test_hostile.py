@@ -56,13 +56,13 @@ BODIES = st.fixed_dictionaries(
 )
 
 
-@pytest.mark.parametrize("kind", ["ask", "score", "people", "person", "model", "loosen", "settle", "receipt", "cohort"])
+@pytest.mark.parametrize("kind", ["ask", "score", "people", "person", "model", "relax", "settle", "receipt", "cohort"])
 def test_any_body_is_answered_or_refused(loans: Explorer, awkward: Explorer, kind: str) -> None:
     known = {"ask": ("person", "target", "n", "p", "confidence", "constraints", "pinned", "refused", "seed", "values")}
     own = {
         "people": ("search", "target"), "person": ("person",), "score": ("values", "target", "features"),
         "cohort": (*known["ask"][1:-1], "people", "groups"), "settle": (*known["ask"], "keys"),
-        "receipt": (*known["ask"], "keys"), "model": (), "loosen": known["ask"], **known,
+        "receipt": (*known["ask"], "keys"), "model": (), "relax": known["ask"], **known,
     }[kind]  # fmt: skip
 
     @settings(max_examples=60 if kind == "ask" else 15)

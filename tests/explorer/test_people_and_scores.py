@@ -47,7 +47,7 @@ def test_those_near_the_mark_come_first(loans: Explorer) -> None:
     assert near["people"][0]["percent"] == percent(near["people"][0]["probability"])
 
 
-def test_probabilities_are_the_stand_ins(loans: Explorer) -> None:
+def test_probabilities_are_the_surrogates(loans: Explorer) -> None:
     direct = Explainer(loans.model).probability(loans.people.frame)
     assert list(direct.columns) == loans.model.labels
     told = {one["id"]: one["probability"] for one in loans.answer("people", {})["people"]}

@@ -82,5 +82,5 @@ def test_reasons_name_features_as_the_page_does(awkward: Explorer) -> None:
     assert said("strict requires 2 features to change (the age, visits), and max_changes is 1") == (
         "strict requires 2 features to change (Age, visits), and max_changes is 1"
     )
-    assert said("leave strict out, or loosen the constraints on the age").endswith("the constraints on Age")
+    assert said("leave strict out, or relax the constraints on the age").endswith("the constraints on Age")
     assert said("the rule 'the age <= 3' can't hold") == "the rule 'the age <= 3' can't hold"

@@ -1,4 +1,4 @@
-"""What is worked out once a limit rests: loosenings that are true, verdicts, limits left out, many people at once."""
+"""What is worked out once a limit rests: relaxations that are true, verdicts, limits left out, many people at once."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ TIGHT: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("limits", TIGHT)
-def test_loosenings_are_true(loans: Explorer, asked: Ask, limits: dict[str, Any]) -> None:
-    """Asked with a loosening, there are as many as it said, and more than before."""
+def test_relaxations_are_true(loans: Explorer, asked: Ask, limits: dict[str, Any]) -> None:
+    """Asked with a relaxation, there are as many as it said, and more than before."""
     offered = 0
     for person in ("7", "20"):
         before = asked(loans, person, **limits)
         body = {"person": person, "target": "yes", **limits, "seq": 5}
-        told = loans.answer("loosen", body)
+        told = loans.answer("relax", body)
         assert told["seq"] == 5
-        for one in told["loosenings"]:
+        for one in told["relaxations"]:
             after = asked(loans, person, **{**limits, **one["asking"]})
             assert after["found"] >= one["found"] > before["found"]
             assert one["sentence"]
@@ -43,9 +43,9 @@ def test_loosenings_are_true(loans: Explorer, asked: Ask, limits: dict[str, Any]
     assert offered
 
 
-def test_a_loosened_range_is_the_same_limit_moved(loans: Explorer) -> None:
+def test_a_relaxed_range_is_the_same_limit_moved(loans: Explorer) -> None:
     body = {"person": "7", "target": "yes", **TIGHT[0]}
-    found = [one for one in loans.answer("loosen", body)["loosenings"] if one["kind"] == "range"]
+    found = [one for one in loans.answer("relax", body)["relaxations"] if one["kind"] == "range"]
     for one in found:
         low, high = one["asking"]["constraints"]["ranges"]["gain"]
         assert (low, one["id"], one["feature"]) == (0.0, "ranges:gain", "gain")
@@ -53,12 +53,12 @@ def test_a_loosened_range_is_the_same_limit_moved(loans: Explorer) -> None:
         assert one["arguments"]["to_text"] in one["sentence"]
 
 
-def test_a_result_tells_what_to_loosen(loans: Explorer) -> None:
+def test_a_result_tells_what_to_relax(loans: Explorer) -> None:
     explainer, rows = Explainer(loans.model), loans.people.frame.iloc[[7, 20]]
     wish = Constraints(**TIGHT[1]["constraints"])
     cfs = explainer.explain(rows, target="yes", n=3, constraints=wish, random_state=0)
     for row in rows.index:
-        for one in cfs.loosen(row):
+        for one in cfs.relax(row):
             again = explainer.explain(
                 rows.loc[[row]], target="yes", n=3, constraints=one.constraints, confidence=one.confidence,
                 random_state=0,
@@ -66,9 +66,9 @@ def test_a_result_tells_what_to_loosen(loans: Explorer) -> None:
             assert len(again) >= min(3, one.found)
             assert one.to_dict()["sentence"] == one.sentence
             assert one.feature in (None, "gain", "member", "score", "grade")
-    assert cfs.loosen(rows.index[0])
+    assert cfs.relax(rows.index[0])
     with pytest.raises(QueryError, match="is unknown"):
-        cfs.loosen("nobody")
+        cfs.relax("nobody")
 
 
 def test_with_a_check_only_what_it_confirms_counts(loans: Explorer) -> None:
@@ -79,9 +79,9 @@ def test_with_a_check_only_what_it_confirms_counts(loans: Explorer) -> None:
     def only_members(frame: pd.DataFrame) -> np.ndarray:
         return np.where(frame["member"].astype(bool), "yes", "no")
 
-    free, checked = cfs.loosen(), cfs.loosen(check=only_members)
+    free, checked = cfs.relax(), cfs.relax(check=only_members)
     assert free
-    assert not cfs.loosen(check=lambda frame: np.full(len(frame), "no"))
+    assert not cfs.relax(check=lambda frame: np.full(len(frame), "no"))
     for one in checked:
         again = explainer.explain(
             rows, target="yes", n=3, constraints=one.constraints, confidence=one.confidence, check=only_members,
@@ -91,7 +91,7 @@ def test_with_a_check_only_what_it_confirms_counts(loans: Explorer) -> None:
     assert [one.found for one in checked] != [one.found for one in free]
 
 
-def test_what_a_schema_demands_is_not_loosened(loans: Explorer) -> None:
+def test_what_a_schema_demands_is_not_relaxed(loans: Explorer) -> None:
     from dataclasses import replace
 
     owner = Constraints(frozen=["member", "gain"])
@@ -100,7 +100,7 @@ def test_what_a_schema_demands_is_not_loosened(loans: Explorer) -> None:
     cfs = explainer.explain(
         loans.people.frame.iloc[[7]], target="yes", n=2, constraints={"frozen": ["score", "grade"]}, random_state=0
     )
-    assert {one.feature for one in cfs.loosen()} <= {"score", "grade", None}
+    assert {one.feature for one in cfs.relax()} <= {"score", "grade", None}
 
 
 def test_settled_plans_carry_their_verdicts(explorer: Explorer, refused: list[str]) -> None:

@@ -31,12 +31,12 @@ from sklearn.preprocessing import (
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
-from conftest import small_stand_in
+from conftest import small_surrogate
 from dicoflex import DiCoFlex, Schema, load
 from dicoflex.audit.revealed import reveals
 from dicoflex.errors import ModelFileError, SettingError
 from dicoflex.learning.exact import copied
-from dicoflex.stand_in import Forest, Network, StandIn, Votes, restore
+from dicoflex.surrogate import Forest, Network, Surrogate, Votes, restore
 from dicoflex.table.encoding import Encoding
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
@@ -152,7 +152,7 @@ def test_copies_decide_as_their_models_do(name: str, n_classes: int) -> None:
 
 @pytest.mark.parametrize("name", ["logistic", "random forest", "boosting, sparse"])
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_classes_may_stand_in_any_order(name: str, n_classes: int) -> None:
+def test_classes_may_surrogate_any_order(name: str, n_classes: int) -> None:
     model, rows, _ = fitted(name, n_classes)
     order = list(reversed(range(n_classes)))
     ours = copied(model, ENCODING, ENCODING.encode(rows), order).probabilities(ENCODING.encode(rows))
@@ -238,7 +238,7 @@ def test_answers_reach_what_was_asked_for_and_no_more(
 
 
 def test_report_and_certificate_say_that_it_is_exact(explainer: DiCoFlex) -> None:
-    assert (explainer.report_["surrogate"], explainer.report_["stand_in_agreement"]) == ("exact", 1.0)
+    assert (explainer.report_["surrogate"], explainer.report_["surrogate_agreement"]) == ("exact", 1.0)
     certificate = explainer.model_.certificate
     assert certificate is not None
     assert certificate.margin.max() < 1e-5
@@ -250,11 +250,11 @@ def test_file_says_that_it_contains_the_model(explainer: DiCoFlex, tmp_path: Any
     again = load(tmp_path / "a.dicoflex")
     values = ENCODING.encode(OTHERS)[:300]
     np.testing.assert_array_equal(
-        again.model_.stand_in.probabilities(values), explainer.model_.stand_in.probabilities(values)
+        again.model_.surrogate.probabilities(values), explainer.model_.surrogate.probabilities(values)
     )
     told = {one.what: one.guarantee for one in reveals(again.model_)}
     assert "contains the model itself" in told["the model that is explained, as an exact copy"]
-    assert "contains the model itself" in told["splits of income in the stand-in"]
+    assert "contains the model itself" in told["splits of income in the surrogate"]
 
 
 def test_perceptron_is_refined_in_the_copys_own_terms() -> None:
@@ -269,7 +269,7 @@ def test_perceptron_is_refined_in_the_copys_own_terms() -> None:
 
 
 def test_model_stands_for_its_callables(forest: Pipeline) -> None:
-    with small_stand_in():
+    with small_surrogate():
         given = DiCoFlex(random_state=0, **QUICK).fit(ROWS, model=forest)
         called = DiCoFlex(random_state=0, **QUICK).fit(
             ROWS, forest.predict(ROWS), predict_proba=forest.predict_proba, classes=forest.classes_
@@ -281,7 +281,7 @@ def test_model_stands_for_its_callables(forest: Pipeline) -> None:
 
 def test_model_without_probabilities_counts_by_its_labels_and_a_regressor_by_its_scores() -> None:
     rows = ROWS[["income", "age"]]
-    with small_stand_in():
+    with small_surrogate():
         ridge = RidgeClassifier().fit(rows, labelled(ROWS, 2))
         assert DiCoFlex(random_state=0, **QUICK).fit(rows, model=ridge).model_.labels == [0, 1]
         line = LinearRegression().fit(rows, np.log(rows["income"]))
@@ -321,7 +321,7 @@ def test_copy_that_is_none_is_refused(forest: Pipeline) -> None:
 
 
 @pytest.fixture(scope="module")
-def copies() -> dict[str, StandIn]:
+def copies() -> dict[str, Surrogate]:
     values = ENCODING.encode(ROWS)
     return {
         "network": copied(fitted("perceptron", 3)[0], ENCODING, values, range(3)),
@@ -330,7 +330,7 @@ def copies() -> dict[str, StandIn]:
 
 
 @pytest.mark.parametrize("kind", ["network", "votes"])
-def test_forged_arrays_are_refused(kind: str, copies: dict[str, StandIn]) -> None:
+def test_forged_arrays_are_refused(kind: str, copies: dict[str, Surrogate]) -> None:
     arrays = copies[kind].arrays()
     assert isinstance(copies[kind], {"network": Network, "votes": Votes}[kind])
     for name, array in arrays.items():
@@ -355,7 +355,7 @@ FORGED = {
 @pytest.mark.parametrize(
     ("kind", "name", "value"), [(kind, *one) for kind, several in FORGED.items() for one in several]
 )
-def test_forged_values_are_refused(kind: str, name: str, value: float, copies: dict[str, StandIn]) -> None:
+def test_forged_values_are_refused(kind: str, name: str, value: float, copies: dict[str, Surrogate]) -> None:
     arrays = {k: v.copy() for k, v in copies[kind].arrays().items()}
     arrays[name][min(1, len(arrays[name]) - 1)] = value
     with pytest.raises(ModelFileError, match=f"array '({name}|value)'"):

@@ -75,8 +75,8 @@ def lessons(monkeypatch: pytest.MonkeyPatch) -> list[TrainingSet]:
         return History([{"epoch": 0, "loss": 1.0, "held_out": 1.0, "seconds": 0.0}])
 
     monkeypatch.setattr(steps, "train", train)
-    monkeypatch.setattr("dicoflex.learning.stand_in.STEPS", 300)
-    monkeypatch.setattr("dicoflex.learning.stand_in.ROUNDS", 20)
+    monkeypatch.setattr("dicoflex.learning.surrogate.STEPS", 300)
+    monkeypatch.setattr("dicoflex.learning.surrogate.ROUNDS", 20)
     return given
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dicoflex.learning import stand_in as learning
-from dicoflex.learning.stand_in import learn, learn_trees, round_splits
-from dicoflex.stand_in import Forest
+from dicoflex.learning import surrogate as learning
+from dicoflex.learning.surrogate import learn, learn_trees, round_splits
+from dicoflex.surrogate import Forest
 from dicoflex.table.encoding import Encoding
 from dicoflex.table.schema import Schema
 

@@ -1,4 +1,4 @@
-"""Scores to learn from: what is one, what is refused, and how well a stand-in follows them."""
+"""Scores to learn from: what is one, what is refused, and how well a surrogate follows them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dicoflex import DiCoFlex
 from dicoflex.errors import BlackBoxError, DataError, SettingError
 from dicoflex.learning.interval_pairs import Intervals
 from dicoflex.learning.score_box import is_score
-from dicoflex.learning.score_stand_in import learn_score
+from dicoflex.learning.score_surrogate import learn_score
 from dicoflex.table.encoding import Encoding
 from dicoflex.table.schema import Schema
 
@@ -82,7 +82,7 @@ def test_scores_alone_are_enough(applicants: pd.DataFrame, scores: Any, quickly:
     assert model.report_["black_box_calls"] == 0
 
 
-def test_a_stand_in_follows_scores(applicants: pd.DataFrame, scores: Any) -> None:
+def test_a_surrogate_follows_scores(applicants: pd.DataFrame, scores: Any) -> None:
     schema = Schema.infer(applicants)
     values = Encoding.unit(schema).encode(applicants)
     encoding = Encoding.of_values(schema, values)

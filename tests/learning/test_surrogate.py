@@ -1,4 +1,4 @@
-"""Stand-ins for the black box: exported without loss, alike in any batch, and the better one kept."""
+"""Surrogates for the black box: exported without loss, alike in any batch, and the better one kept."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from threadpoolctl import threadpool_limits
 
 from dicoflex.errors import ModelFileError
-from dicoflex.learning import stand_in as learning
-from dicoflex.learning.stand_in import learn, learn_trees
-from dicoflex.stand_in import StandIn, restore
+from dicoflex.learning import surrogate as learning
+from dicoflex.learning.surrogate import learn, learn_trees
+from dicoflex.surrogate import Surrogate, restore
 from dicoflex.table.encoding import Encoding
 from dicoflex.table.schema import Schema
 
@@ -55,7 +55,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def stand_ins() -> dict[str, StandIn]:
+def surrogates() -> dict[str, Surrogate]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(learning, "STEPS", 400)
         patch.setattr(learning, "ROUNDS", 30)
@@ -63,8 +63,8 @@ def stand_ins() -> dict[str, StandIn]:
 
 
 @pytest.fixture(params=["mlp", "trees"])
-def stand_in(request: pytest.FixtureRequest, stand_ins: dict[str, StandIn]) -> StandIn:
-    return stand_ins[request.param]
+def surrogate(request: pytest.FixtureRequest, surrogates: dict[str, Surrogate]) -> Surrogate:
+    return surrogates[request.param]
 
 
 # -- the export of the trees ------------------------------------------------------------------------------------------
@@ -124,8 +124,8 @@ def test_a_single_class_in_sight() -> None:
 # -- both kinds -------------------------------------------------------------------------------------------------------
 
 
-def test_probabilities(stand_in: StandIn) -> None:
-    found = stand_in.probabilities(VALUES)
+def test_probabilities(surrogate: Surrogate) -> None:
+    found = surrogate.probabilities(VALUES)
     assert found.shape == (N, 3)
     assert found.dtype == np.float64
     assert (found >= 0).all()
@@ -133,24 +133,24 @@ def test_probabilities(stand_in: StandIn) -> None:
     assert (found.argmax(axis=1) == soft(3).argmax(axis=1)).mean() > 0.85
 
 
-def test_answers_do_not_depend_on_the_batch(stand_in: StandIn) -> None:
-    together = stand_in.probabilities(VALUES)
-    alone = np.concatenate([stand_in.probabilities(VALUES[i : i + 1]) for i in range(60)])
+def test_answers_do_not_depend_on_the_batch(surrogate: Surrogate) -> None:
+    together = surrogate.probabilities(VALUES)
+    alone = np.concatenate([surrogate.probabilities(VALUES[i : i + 1]) for i in range(60)])
     np.testing.assert_array_equal(together[:60], alone)
-    np.testing.assert_array_equal(together[::-1], stand_in.probabilities(VALUES[::-1]))
-    assert stand_in.probabilities(VALUES[:0]).shape == (0, 3)
+    np.testing.assert_array_equal(together[::-1], surrogate.probabilities(VALUES[::-1]))
+    assert surrogate.probabilities(VALUES[:0]).shape == (0, 3)
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_absurd_rows_get_finite_answers(stand_in: StandIn) -> None:
+def test_absurd_rows_get_finite_answers(surrogate: Surrogate) -> None:
     rows = VALUES[:4].copy()
     rows[:, 0] = [1e300, -1e300, 1e15, 0.0]
     rows[:, 1] = np.nan
-    assert np.isfinite(stand_in.probabilities(rows)).all()
+    assert np.isfinite(surrogate.probabilities(rows)).all()
 
 
 @pytest.mark.parametrize("kind", ["mlp", "trees"])
-def test_same_seed_gives_the_same_stand_in(kind: str) -> None:
+def test_same_seed_gives_the_same_surrogate(kind: str) -> None:
     a, b = (LEARN[kind](ENCODING, VALUES, soft(2), 5).arrays() for _ in range(2))
     assert list(a) == list(b)
     for name in a:
@@ -208,52 +208,52 @@ def test_hardly_any_rows(n: int) -> None:
 # -- files ------------------------------------------------------------------------------------------------------------
 
 
-def test_restored_stand_in_gives_the_same(stand_in: StandIn) -> None:
-    arrays = stand_in.arrays()
+def test_restored_surrogate_gives_the_same(surrogate: Surrogate) -> None:
+    arrays = surrogate.arrays()
     assert all(isinstance(a, np.ndarray) and a.dtype != object for a in arrays.values())
-    again = restore(stand_in.kind, ENCODING, 3, arrays)
-    np.testing.assert_array_equal(again.probabilities(VALUES), stand_in.probabilities(VALUES))
+    again = restore(surrogate.kind, ENCODING, 3, arrays)
+    np.testing.assert_array_equal(again.probabilities(VALUES), surrogate.probabilities(VALUES))
 
 
 def test_unknown_kind() -> None:
-    with pytest.raises(ModelFileError, match="stand-in of unknown kind 'oracle'"):
+    with pytest.raises(ModelFileError, match="surrogate of unknown kind 'oracle'"):
         restore("oracle", ENCODING, 3, {})
 
 
-def test_absent_arrays_are_refused(stand_in: StandIn) -> None:
-    for name in stand_in.arrays():
-        arrays = {k: v for k, v in stand_in.arrays().items() if k != name}
+def test_absent_arrays_are_refused(surrogate: Surrogate) -> None:
+    for name in surrogate.arrays():
+        arrays = {k: v for k, v in surrogate.arrays().items() if k != name}
         with pytest.raises(ModelFileError, match=f"lacks the array '{name}'"):
-            restore(stand_in.kind, ENCODING, 3, arrays)
+            restore(surrogate.kind, ENCODING, 3, arrays)
 
 
-def test_arrays_of_other_shapes_are_refused(stand_in: StandIn) -> None:
-    for name, array in stand_in.arrays().items():
+def test_arrays_of_other_shapes_are_refused(surrogate: Surrogate) -> None:
+    for name, array in surrogate.arrays().items():
         for wrong in (array[:-1], array[None], array.astype(np.float16), array.ravel()[:0]):
             if name == "start" and wrong.ndim == 1 and wrong.dtype == array.dtype:
                 continue  # fewer trees are a forest, too
             with pytest.raises(ModelFileError):
-                restore(stand_in.kind, ENCODING, 3, {**stand_in.arrays(), name: wrong})
+                restore(surrogate.kind, ENCODING, 3, {**surrogate.arrays(), name: wrong})
 
 
-def test_other_numbers_of_classes_are_refused(stand_in: StandIn) -> None:
+def test_other_numbers_of_classes_are_refused(surrogate: Surrogate) -> None:
     for n_classes in (2, 4):
         with pytest.raises(ModelFileError, match=r"array '(bias2|baseline)' is"):
-            restore(stand_in.kind, ENCODING, n_classes, stand_in.arrays())
+            restore(surrogate.kind, ENCODING, n_classes, surrogate.arrays())
 
 
-def test_other_schema_is_refused(stand_ins: dict[str, StandIn]) -> None:
+def test_other_schema_is_refused(surrogates: dict[str, Surrogate]) -> None:
     frame = pd.DataFrame({"a": [0.5, 1.5]})
     other = Encoding.fit(frame, Schema.infer(frame))
-    for stand_in in stand_ins.values():
+    for surrogate in surrogates.values():
         with pytest.raises(ModelFileError, match=r"'weight0' is|that the schema does not have"):
-            restore(stand_in.kind, other, 3, stand_in.arrays())
+            restore(surrogate.kind, other, 3, surrogate.arrays())
 
 
 @pytest.mark.parametrize(("name", "value"), [("left", 0), ("right", -1), ("left", 10**6), ("feature", 4)])
-def test_trees_that_lead_nowhere_are_refused(name: str, value: int, stand_ins: dict[str, StandIn]) -> None:
+def test_trees_that_lead_nowhere_are_refused(name: str, value: int, surrogates: dict[str, Surrogate]) -> None:
     """A node that points back would be walked for ever; one that points outside reads other memory."""
-    arrays = {k: v.copy() for k, v in stand_ins["trees"].arrays().items()}
+    arrays = {k: v.copy() for k, v in surrogates["trees"].arrays().items()}
     inner = np.flatnonzero(arrays["feature"] >= 0)[3]
     arrays[name][inner] = value
     with pytest.raises(ModelFileError, match=f"array '{name}'"):
@@ -261,16 +261,16 @@ def test_trees_that_lead_nowhere_are_refused(name: str, value: int, stand_ins: d
 
 
 @pytest.mark.parametrize("value", [-1, 10**9])
-def test_trees_that_start_outside_are_refused(value: int, stand_ins: dict[str, StandIn]) -> None:
-    arrays = {k: v.copy() for k, v in stand_ins["trees"].arrays().items()}
+def test_trees_that_start_outside_are_refused(value: int, surrogates: dict[str, Surrogate]) -> None:
+    arrays = {k: v.copy() for k, v in surrogates["trees"].arrays().items()}
     arrays["start"][0] = value
     with pytest.raises(ModelFileError, match="array 'start'"):
         restore("trees", ENCODING, 3, arrays)
 
 
-def test_no_walk_through_trees_is_longer_than_the_file(stand_ins: dict[str, StandIn]) -> None:
+def test_no_walk_through_trees_is_longer_than_the_file(surrogates: dict[str, Surrogate]) -> None:
     """One tree a million times, or a tree that runs on into the next, would be walked for hours."""
-    arrays = {k: v.copy() for k, v in stand_ins["trees"].arrays().items()}
+    arrays = {k: v.copy() for k, v in surrogates["trees"].arrays().items()}
     with pytest.raises(ModelFileError, match="'start' has trees that overlap"):
         restore("trees", ENCODING, 3, arrays | {"start": np.zeros(10**6, dtype=np.int64)})
     inner = np.flatnonzero(arrays["feature"] >= 0)[0]
@@ -280,11 +280,11 @@ def test_no_walk_through_trees_is_longer_than_the_file(stand_ins: dict[str, Stan
 
 
 @pytest.mark.parametrize("wrong", [np.nan, np.inf])
-def test_stand_ins_that_are_not_finite_are_refused(wrong: float, stand_ins: dict[str, StandIn]) -> None:
+def test_surrogates_that_are_not_finite_are_refused(wrong: float, surrogates: dict[str, Surrogate]) -> None:
     """0.1.0 (9aa4d8c) took them."""
     for kind, names in (("mlp", ("weight0", "bias1", "weight2")), ("trees", ("value", "baseline"))):
         for name in names:
-            arrays = {k: v.copy() for k, v in stand_ins[kind].arrays().items()}
+            arrays = {k: v.copy() for k, v in surrogates[kind].arrays().items()}
             arrays[name].ravel()[0] = wrong
             with pytest.raises(ModelFileError, match=f"'{name}' holds numbers that are not finite"):
                 restore(kind, ENCODING, 3, arrays)

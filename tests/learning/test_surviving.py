@@ -107,7 +107,7 @@ def test_levels_are_part_of_the_file(levelled: DiCoFlex, tmp_path: Path) -> None
 def test_there_are_levels_however_little_time_is_left(levelled: DiCoFlex, people: pd.DataFrame) -> None:
     model, late = replace(levelled.model_, survival=None), Deadline(0.0)
     values, labels = model.encoding.encode(people), predict_proba(people).argmax(axis=1)
-    found = surviving.with_survival(model, values, labels, [model.stand_in], seed=0, deadline=late)
+    found = surviving.with_survival(model, values, labels, [model.surrogate], seed=0, deadline=late)
     assert late.cuts == ["survival"]
     assert found.survival is not None
     # Of both classes: they differ.

@@ -391,25 +391,25 @@ WHY: dict[str, tuple[dict[str, Any], str]] = {
     "highest": (
         {"increase": ["grade"], "forbidden": {"grade": ["high"]}, "strict": True},
         "grade is required to change, because strict is set and its value 'high' is not one that the constraints "
-        "allow, and grade may only increase and already is at its highest value; leave strict out, or loosen the "
+        "allow, and grade may only increase and already is at its highest value; leave strict out, or relax the "
         "constraints on grade",
     ),
     "lowest": (
         {"decrease": ["visits"], "ranges": {"visits": (3, 9)}, "strict": True},
         "visits is required to change, because strict is set and its value 0 is not one that the constraints allow, "
-        "and visits may only decrease and already is at its lowest value; leave strict out, or loosen the "
+        "and visits may only decrease and already is at its lowest value; leave strict out, or relax the "
         "constraints on visits",
     ),
     "no way": (
         {"allowed": {"job": ["smith"]}, "transitions": {"job": {"cook": ["nurse"]}}, "strict": True},
         "job is required to change, because strict is set and its value 'cook' is not one that the constraints "
-        "allow, and job has no value besides 'cook' that allowed and transitions allow; leave strict out, or loosen "
+        "allow, and job has no value besides 'cook' that allowed and transitions allow; leave strict out, or relax "
         "the constraints on job",
     ),
     "frozen": (
         {"frozen": ["age"], "ranges": {"age": (40, 60)}, "strict": True},
         "age is required to change, because strict is set and its value 30 is not one that the constraints allow, "
-        "and age is frozen; leave strict out, or loosen the constraints on age",
+        "and age is frozen; leave strict out, or relax the constraints on age",
     ),
     "too many": (
         {"ranges": {"age": (40, 60)}, "allowed": {"job": ["smith"]}, "max_changes": 1, "strict": True},
@@ -418,7 +418,7 @@ WHY: dict[str, tuple[dict[str, Any], str]] = {
     "too dear": (
         {"ranges": {"age": (40, 60)}, "cost": {"age": per_unit(1), "job": 1}, "max_cost": 9.5, "strict": True},
         "age is required to change, because strict is set and its value 30 is not one that the constraints allow, "
-        "and age has no value besides 30 that ranges and cost allow; leave strict out, or loosen the constraints on "
+        "and age has no value besides 30 that ranges and cost allow; leave strict out, or relax the constraints on "
         "age",
     ),
     "dear together": (
@@ -454,7 +454,7 @@ def test_why_nothing_may_change() -> None:
     assert found.reasons[0] == (
         "nothing may change: age has no value besides 30 that ranges allow, grade may only increase and already is at "
         "its highest value, job has no value besides 'cook' that transitions allow, income is frozen, and 3 "
-        "more; loosen one of these"
+        "more; relax one of these"
     )
 
 

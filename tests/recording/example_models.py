@@ -32,7 +32,7 @@ def main() -> None:
         kept = KEY if settings.get("generator") == "kde" else False
         fitted = DiCoFlex(random_state=0, **QUICK, **settings).fit(rows, labels, remember_rows=kept, **judge)
         fitted.save(FOLDER / f"{name}.dicoflex")
-        print(name, fitted.model_.stand_in.kind, (FOLDER / f"{name}.dicoflex").stat().st_size)
+        print(name, fitted.model_.surrogate.kind, (FOLDER / f"{name}.dicoflex").stat().st_size)
 
 
 if __name__ == "__main__":

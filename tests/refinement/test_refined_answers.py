@@ -100,7 +100,7 @@ def test_no_change_can_be_undone(p: float, fitted: DiCoFlex, refused: pd.DataFra
     for i in range(len(undone)):
         if not differ(undone[i], own[row[i]]).any():
             continue
-        sure = model.stand_in.probabilities(undone[i : i + 1])[0, 1]
+        sure = model.surrogate.probabilities(undone[i : i + 1])[0, 1]
         density, weakest = coherence.density.judge(undone[i : i + 1])
         at = cfs.positions[row[i]]
         stands = sure >= wanted.probability[at] + 1e-4 and density[0] >= wanted.log_density[at] + 1e-3
@@ -124,7 +124,7 @@ def test_with_room_no_change_is_needed_by_a_little_alone(fitted: DiCoFlex, refus
     undone = roomy.values[row].copy()
     undone[np.arange(len(row)), feature] = own[row, feature]
     undone[:, -1] = undone[:, list(refused.columns).index("price")] + 1.25
-    sure = model.stand_in.probabilities(undone)[:, 1] >= wanted.probability[roomy.query[row]] + 1e-4
+    sure = model.surrogate.probabilities(undone)[:, 1] >= wanted.probability[roomy.query[row]] + 1e-4
     density, weakest = coherence.density.judge(undone)
     usual = (density >= wanted.lower[roomy.query[row]] + 1e-3) & (weakest >= wanted.weakest[roomy.query[row]] + 1e-3)
     left = differ(undone, own[row]).any(axis=1)
@@ -137,10 +137,10 @@ def test_what_owes_something_to_the_floor_is_not_clear(fitted: DiCoFlex, refused
     assert coherence is not None
     query = Query.make(model, refused, Request.of(target="yes", n=5, p=2.0, random_state=0))
     found = candidates(model, query, query.answerable(), terms_of(model, query, filtered=True))
-    rarity = coherence.density.rarity(found.row_density, query.context.target[found.query])
+    plausibility = coherence.density.plausibility(found.row_density, query.context.target[found.query])
     is_clear = clear(model, query, found)
     assert 0 < is_clear.sum() < len(found)
-    np.testing.assert_array_equal(is_clear, found.room & (rarity >= 2 * query.request.plausible))
+    np.testing.assert_array_equal(is_clear, found.room & (plausibility >= 2 * query.request.min_plausibility))
     anything = Query.make(model, refused, Request.of(target="yes", n=5, coherent=False, random_state=0))
     assert clear(model, anything, found).all()
 
@@ -150,7 +150,7 @@ def test_more_is_drawn_for_want_of_clear_candidates(
 ) -> None:
     """Queries with too few clear ones get further rounds, and more of their answers are clear than without."""
     model = fitted.model_
-    query = Query.make(model, refused, Request.of(target="yes", n=20, p=2.0, plausible=0.2, random_state=0))
+    query = Query.make(model, refused, Request.of(target="yes", n=20, p=2.0, min_plausibility=0.2, random_state=0))
 
     def share() -> float:
         chosen = answers_to(model, query, terms_of(model, query, filtered=True))
@@ -179,7 +179,7 @@ def test_turned_other_changes_come_to_light(fitted: DiCoFlex, refused: pd.DataFr
     assert {*map(bytes, np.packbits(ways[1], axis=1))} - {*map(bytes, np.packbits(ways[0], axis=1))}
 
 
-@pytest.mark.parametrize("wish", [{}, {"coherent": False}, {"plausible": 0.3}], ids=["usual", "any", "likely"])
+@pytest.mark.parametrize("wish", [{}, {"coherent": False}, {"min_plausibility": 0.3}], ids=["usual", "any", "likely"])
 def test_what_is_told_of_refined_rows_is_so(wish: dict[str, Any], fitted: DiCoFlex, refused: pd.DataFrame) -> None:
     """Whichever way a row was come by, and also where nobody had to look at its density on the way."""
     model, coherence = fitted.model_, fitted.model_.coherence
@@ -190,19 +190,19 @@ def test_what_is_told_of_refined_rows_is_so(wish: dict[str, Any], fitted: DiCoFl
     density, weakest = coherence.density.judge(found.values)
     np.testing.assert_allclose(found.row_density, density, atol=1e-3)
     np.testing.assert_allclose(found.weakest, weakest, atol=1e-3)
-    np.testing.assert_allclose(found.probability, model.stand_in.probabilities(found.values)[:, 1], atol=1e-4)
+    np.testing.assert_allclose(found.probability, model.surrogate.probabilities(found.values)[:, 1], atol=1e-4)
 
 
 def test_refined_answers_change_less_than_draws(fitted: DiCoFlex, refused: pd.DataFrame) -> None:
     asked = {"target": "yes", "n": 5, "random_state": 0}
     refined, drawn = (fitted.explain(refused, refine=refine, **asked) for refine in (True, False))
     assert refined.info["n_changed"].mean() < 0.8 * drawn.info["n_changed"].mean()
-    assert "rarity" not in drawn.info
+    assert "plausibility" not in drawn.info
 
 
 def test_what_is_told_of_each_answer(fitted: DiCoFlex, refused: pd.DataFrame, says: Any) -> None:
     cfs = fitted.explain(refused, target="yes", n=5, random_state=0)
-    assert cfs.info["rarity"].between(0.04, 1).all()
+    assert cfs.info["plausibility"].between(0.04, 1).all()
     assert cfs.info["valid_at_least"].dropna().between(0, 1).all()
     assert (says(cfs.frame) == "yes").mean() > 0.9
     for _, ways in cfs.info.groupby(level="row", sort=False)["way"]:
@@ -235,9 +235,9 @@ def test_a_model_without_it_answers_as_before(judged: DiCoFlex, queries: pd.Data
 def test_plausibility_is_blamed_where_it_leaves_too_few(fitted: DiCoFlex, refused: pd.DataFrame) -> None:
     """0.1.0 (9aa4d8c) had one sentence for all that is no constraint."""
     frozen = [name for name in refused if name != "gain"]
-    strictly = fitted.explain(refused, target="yes", n=5, plausible=0.9, frozen=frozen, random_state=0)
+    strictly = fitted.explain(refused, target="yes", n=5, min_plausibility=0.9, frozen=frozen, random_state=0)
     told = strictly.shortfall["reason"].str.contains(
-        r"usual enough: rarer than plausible=0\.9; lower plausible, or leave it out"
+        r"usual enough: rarer than min_plausibility=0\.9; lower it, or leave it out"
     )
     assert told.any()
     blamed = refused.loc[strictly.shortfall["row"][told]]
@@ -267,7 +267,7 @@ def test_the_certificate_has_a_line_for_what_goes_together(fitted: DiCoFlex, ref
 
 def test_what_is_told_of_rarity_is_checked(fitted: DiCoFlex, refused: pd.DataFrame) -> None:
     cfs = fitted.explain(refused, target="yes", n=2, random_state=0)
-    flattered = replace(cfs, info=cfs.info.assign(rarity=cfs.info["rarity"] / 2))
+    flattered = replace(cfs, info=cfs.info.assign(plausibility=cfs.info["plausibility"] / 2))
     assert not flattered.verify().query("constraint == 'record: numbers'")["holds"].all()
 
 

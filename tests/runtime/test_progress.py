@@ -8,7 +8,7 @@ from dicoflex.runtime.progress import Progress
 
 
 class Terminal:
-    """A stand-in for stderr that says whether someone is watching."""
+    """A surrogate for stderr that says whether someone is watching."""
 
     def __init__(self, watching: bool) -> None:
         self.watching = watching

@@ -83,7 +83,7 @@ def test_the_request_schema_is_that_of_the_model(http: httpx.Client, plain: Expl
     assert {name: visits[name] for name in ("type", "minimum", "maximum")} == {
         "type": "integer", "minimum": -128, "maximum": 127,
     }  # fmt: skip
-    assert "on_unseen" in visits["description"]
+    assert "handle_unknown" in visits["description"]
     assert schema["properties"]["n"]["maximum"] == Settings(models="x").max_n
 
 

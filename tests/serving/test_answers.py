@@ -91,7 +91,7 @@ def test_values_that_training_never_had_stop_nobody(http: httpx.Client, server: 
         pd.testing.assert_frame_equal(found.frame, direct.frame)
         assert found.queries.loc[2, "city"] == "Bonn"
         with pytest.raises(UnseenError):
-            client.explain("plain", odd, Request.of(target="yes", n=2, random_state=0, on_unseen="error"))
+            client.explain("plain", odd, Request.of(target="yes", n=2, random_state=0, handle_unknown="error"))
 
 
 def test_a_large_question_is_cut_and_joined(http: httpx.Client, plain: Explainer) -> None:

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from dicoflex import Constraints, Schema, cli, datasets, delta
-from dicoflex.answers.loosening import loosened
+from dicoflex.answers.relaxation import relaxed
 from dicoflex.learning.plan import schema_for
 from dicoflex.table.encoding import Encoding
 
@@ -152,11 +152,11 @@ def test_a_fit_warns_of_protected_features_that_may_change() -> None:
         schema_for(rows[["pay"]], None, 1)
 
 
-def test_no_protected_feature_is_loosened() -> None:
+def test_no_protected_feature_is_relaxed() -> None:
     rows = frame(sex=["f", "m"], pay=[1, 2])
     given = Constraints(frozen=["sex", "pay"], rules=["sex == was.sex or pay > 1", "pay > 0"])
     tried: list[Constraints] = []
-    loosened(given, given.one_by_one(), np.array([0.0, 1.0]), Encoding.unit(Schema.infer(rows)), tried.append)
+    relaxed(given, given.one_by_one(), np.array([0.0, 1.0]), Encoding.unit(Schema.infer(rows)), tried.append)
     assert {(one.frozen, one.rules) for one in tried} == {
         (("sex",), given.rules),
         (given.frozen, given.rules[:1]),
@@ -171,6 +171,6 @@ def test_what_was_suggested_to_stay_is_never_offered_to_go() -> None:
     assert given.frozen == ("fico", "age_group", "pay")
     tried: list[Constraints] = []
     own = Encoding.unit(schema).encode(rows)[0]
-    steps = loosened(given, given.one_by_one(), own, Encoding.unit(schema), tried.append)
+    steps = relaxed(given, given.one_by_one(), own, Encoding.unit(schema), tried.append)
     assert not steps
     assert all({"fico", "age_group"} <= set(one.frozen) and one.increase == ("age",) for one in tried)

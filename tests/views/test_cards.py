@@ -227,7 +227,7 @@ def test_how_likely_compares_with_the_most_likely_one() -> None:
 def test_how_usual_an_answer_is_goes_by_real_rows_where_they_are_known() -> None:
     """An answer that the density of draws calls rare may be a usual row, which is what a person asks."""
     answers = [replaced(3, age=25), replaced(3, age=30)]
-    (card,) = make(answers, log_density=[-1.0, -99.0], rarity=[0.07, 0.58])
+    (card,) = make(answers, log_density=[-1.0, -99.0], plausibility=[0.07, 0.58])
     assert [answer["word"] for answer in card["answers"]] == ["1 in 14", "5 in 10"]
     assert [answer["likely"] for answer in card["answers"]] == [0.07, 0.58]
     for text in (printed([card]), to_html_page([card])):
@@ -235,9 +235,9 @@ def test_how_usual_an_answer_is_goes_by_real_rows_where_they_are_known() -> None
         assert "how likely" not in text
         assert "less likely" not in text
         assert "5 in 10" in text
-    (lone,) = make(answers[:1], rarity=0.34)
+    (lone,) = make(answers[:1], plausibility=0.34)
     assert lone["answers"][0]["word"] == "3 in 10"
-    (unknown,) = make(answers, log_density=[-1.0, -99.0], rarity=[0.07, np.nan])
+    (unknown,) = make(answers, log_density=[-1.0, -99.0], plausibility=[0.07, np.nan])
     assert [answer["word"] for answer in unknown["answers"]] == ["most likely", "rare"]
     assert "how likely" in printed([unknown])
 

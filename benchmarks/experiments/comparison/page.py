@@ -43,7 +43,7 @@ def page(results: Sequence[Result], command: str) -> str:
         f"{joined([f'{sure:g}' for name in DIAL if (sure := OURS[name][2]) is not None])}, or the highest that a class "
         "supports. "
         "Methods marked † ask the black box while they search. `mixed` asks it during learning, and drops draws that "
-        "its own stand-in doubts; `maf` and the oracle have labels alone, and nothing is dropped. *Queries* are those "
+        "its own surrogate doubts; `maf` and the oracle have labels alone, and nothing is dropped. *Queries* are those "
         "that a method got to in its time; figures of a few queries say little."
     )
     lines = [head(TITLE, text, results, command), "\n![validity against changes](comparison.png)\n"]

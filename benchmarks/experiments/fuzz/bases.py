@@ -1,4 +1,4 @@
-"""The models that are forged: small ones of every density and stand-in, with all that a file may hold."""
+"""The models that are forged: small ones of every density and surrogate, with all that a file may hold."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dicoflex.table.schema import Schema
 Content = tuple[dict[str, Any], Arrays]
 RECORDED = Path(__file__).resolve().parents[3] / "tests" / "recording"
 SHIPPED = EXAMPLES[0].parent
-STAND_IN = "stand_in."
+SURROGATE = "surrogate."
 PRESET = Constraints(
     frozen=["city"],
     ranges={"gain": (0, 3000), "price": relative(-0.5, 0.5), "age": delta(0, 20)},
@@ -51,9 +51,9 @@ def _with_trees_and_dependencies(content: Content) -> Content:
     """The trees are those of another model of the same table."""
     header, arrays = content
     others = model_file.read(RECORDED / "mixed-trees.dicoflex")[1]
-    trees = {name: array for name, array in others.items() if name.startswith(STAND_IN)}
-    own = {name: array for name, array in arrays.items() if not name.startswith(STAND_IN)}
-    return header | {"dependencies": DEPENDENCIES, "stand_in": "trees"}, own | trees
+    trees = {name: array for name, array in others.items() if name.startswith(SURROGATE)}
+    own = {name: array for name, array in arrays.items() if not name.startswith(SURROGATE)}
+    return header | {"dependencies": DEPENDENCIES, "surrogate": "trees"}, own | trees
 
 
 # The file, and what is made of it.

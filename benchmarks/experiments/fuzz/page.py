@@ -15,7 +15,7 @@ from benchmarks.pages import head, table
 
 TITLE = "Forged model files"
 TEXT = f"""\
-Small models of every density and stand-in are forged: one or two entries of the header removed, repeated, retyped,
+Small models of every density and surrogate are forged: one or two entries of the header removed, repeated, retyped,
 scaled, shifted, made huge or no number, swapped, nested or shuffled; arrays gone, renamed, shortened, lengthened,
 reshaped, of another dtype, or with zeros, no numbers, extremes, random, ordered or shuffled numbers in them; or one
 length altered everywhere. The checksum is right. Each file is inspected and loaded, and a model that comes of it is

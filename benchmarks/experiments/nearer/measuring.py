@@ -82,8 +82,8 @@ def _asked(cell: Cell, task: Task) -> tuple[Asked, dict[str, Any]]:
     told = model.report_
     facts = {
         "levels": told["confidence"]["1"],
-        "surrogate": told["stand_in"],
-        "agreement": told["stand_in_agreement"],
+        "surrogate": told["surrogate"],
+        "agreement": told["surrogate_agreement"],
         "margin": float(model.model_.certificate.margin[1, 0]) if model.model_.certificate else None,
         "fit_seconds": told["seconds"],
         "model_rows": told["black_box_rows"],

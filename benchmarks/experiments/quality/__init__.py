@@ -1,4 +1,4 @@
-"""How good the draws are: raw validity, sparsity, plausibility and variety on the benchmark tables.
+"""How good the draws are: raw validity, sparsity, plausibility and diversity on the benchmark tables.
 
 For every table and seed: a black box is trained, 100 test rows per predicted class are the queries, and each method
 draws 100 rows per query for the other class, with no black box at hand.

@@ -69,13 +69,13 @@ def measure(cell: Cell, models: Path) -> dict[str, Any]:
         judged=generator == "mixed" and cell.method != LABELS,
     )  # fmt: skip
     figures = {"fit_seconds": model.report_["seconds"]}
-    figures |= {name: model.report_.get(name) for name in ("black_box_rows", "stand_in", "stand_in_agreement")}
+    figures |= {name: model.report_.get(name) for name in ("black_box_rows", "surrogate", "surrogate_agreement")}
     figures |= _of_draws(cell, task, _sampler(cell, task, model))
     return figures | (_at_high(cell, task, model) if model.model_.has_confidence else {})
 
 
 def _sampler(cell: Cell, task: Task, model: DiCoFlex) -> Sampler:
-    # The paper's flow is measured as it draws; the stand-in's filter is not part of it.
+    # The paper's flow is measured as it draws; the surrogate's filter is not part of it.
     usual = cell.method != "maf"
 
     def draw(*, filter: bool = usual, **conditions: Any) -> pd.DataFrame:

@@ -21,7 +21,7 @@ TEXT = (
 )
 ROWS: list[tuple[str, Callable[[dict[str, Any]], str]]] = [
     ("raw validity, p = 2, default confidence", lambda r: number(r["validity"], 4)),
-    ("  without the stand-in's filter", lambda r: number(r["validity_unfiltered"], 4)),
+    ("  without the surrogate's filter", lambda r: number(r["validity_unfiltered"], 4)),
     ("raw validity at confidence 0.9 or the highest supported", lambda r: number(r.get("validity_high"), 4)),
     ("  confidence asked for, by target", lambda r: _asked(r.get("high_confidence"))),
     ("raw validity, three features frozen", lambda r: number(r["validity_frozen"], 4)),
@@ -38,7 +38,7 @@ ROWS: list[tuple[str, Callable[[dict[str, Any]], str]]] = [
     ("copies of training rows among draws / test rows", lambda r: f"{r['copies']:.3f} / {r['copies_test_rows']:.3f}"),
     ("fit, seconds", lambda r: f"{r['fit_seconds']:.0f}"),
     ("rows shown to the black box in fit", lambda r: f"{r['black_box_rows'] or 0:,}"),
-    ("stand-in and its agreement", lambda r: _stand_in(r)),
+    ("surrogate and its agreement", lambda r: _surrogate(r)),
 ]  # fmt: skip
 
 
@@ -46,8 +46,8 @@ def _path(changed: dict[str, float]) -> str:
     return " / ".join(f"{value:.2f}" for value in changed.values())
 
 
-def _stand_in(figures: dict[str, Any]) -> str:
-    return f"{figures.get('stand_in') or ''} {number(figures.get('stand_in_agreement'))}".strip()
+def _surrogate(figures: dict[str, Any]) -> str:
+    return f"{figures.get('surrogate') or ''} {number(figures.get('surrogate_agreement'))}".strip()
 
 
 def _asked(levels: dict[str, float] | None) -> str:

@@ -34,7 +34,7 @@ model about each: that is the truth.
   without a way who are not told so; *miscounted*: proofs that looked at other than all rows.
 - `explain` is asked for {ANSWERS} answers, of which every one counts, with `check=` the model's `predict` and
   `coherent=False`: what is unusual is a way, too. *usual answers alone* is the default, which answers with nothing that is
-  rare among real people, and says so. *unchecked* never asks the model: its stand-in judges, at a confidence of one half.
+  rare among real people, and says so. *unchecked* never asks the model: its surrogate judges, at a confidence of one half.
   The density is trained for a few steps alone (`QUICK_MIXED` in `benchmarks/methods.py`): what it misses is looked for.
   DiCE (`dice-ml`) is asked for one answer, with `features_to_vary` and a `permitted_range` per person; that age follows, and
   that one account needs another, it can't be told, so that a loophole is counted again with the age set right afterwards.
@@ -140,7 +140,7 @@ def _sufficiency(figures: dict[str, Any]) -> str:
     text = (
         f"\n## For whom one feature is enough\n\nOn Adult, {figures['people']} people whom a perceptron refuses. "
         "Swept: each value that the table has of a feature is tried, all else as it is, and the perceptron is asked. "
-        "Beside it `sufficiency(rows)`, which asks the stand-in, and `sufficiency(rows, usual=True)`, which counts "
+        "Beside it `sufficiency(rows)`, which asks the surrogate, and `sufficiency(rows, usual=True)`, which counts "
         "nothing that is rare or doubtful.\n"
     )
     ranks = (

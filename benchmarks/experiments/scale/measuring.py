@@ -64,7 +64,7 @@ def measure_here(stored: dict[str, Any]) -> dict[str, Any]:
     started = time.perf_counter()
     model.fit(X, y, predict_proba=task.black_box.predict_proba)
     figures: dict[str, Any] = {"fit_seconds": time.perf_counter() - started, "peak_mb": peak_mb(), "before_mb": before}
-    figures |= {name: model.report_[name] for name in ("rows_used", "black_box_rows", "stand_in_agreement")}
+    figures |= {name: model.report_[name] for name in ("rows_used", "black_box_rows", "surrogate_agreement")}
     return figures | _of_draws(cell, task, model) | _exactness(cell, task, X, y)
 
 

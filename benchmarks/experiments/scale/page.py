@@ -27,9 +27,9 @@ LINES: list[tuple[str, Callable[[dict[str, float]], str]]] = [
     ("peak memory of the process, MB", lambda r: f"{r['peak_mb']:,.0f}"),
     ("  of it before the fit (table and black box)", lambda r: f"{r['before_mb']:,.0f}"),
     ("rows shown to the black box in fit", lambda r: f"{r['black_box_rows']:,.0f}"),
-    ("agreement of the stand-in", lambda r: f"{r['stand_in_agreement']:.3f}"),
+    ("agreement of the surrogate", lambda r: f"{r['surrogate_agreement']:.3f}"),
     ("raw validity, p = 2", lambda r: f"{r['validity_2']:.4f}"),
-    ("raw validity, p = 2, without the stand-in's filter", lambda r: f"{r['validity_unfiltered']:.4f}"),
+    ("raw validity, p = 2, without the surrogate's filter", lambda r: f"{r['validity_unfiltered']:.4f}"),
     ("raw validity, p = 0.01", lambda r: f"{r['validity_0.01']:.4f}"),
     ("features changed, p = 2 / 0.01", lambda r: f"{r['changed_2']:.2f} / {r['changed_0.01']:.2f}"),
     ("neighbours as near as the whole's, p = 2 / 0.01", lambda r: f"{r['overlap_2']:.3f} / {r['overlap_0.01']:.3f}"),
@@ -73,7 +73,7 @@ def _growth(sizes: Sequence[dict[str, float]]) -> str:
     return (
         f"Seconds grow as rows to the power of {slope(sizes):.2f}. {last['rows']:,.0f} rows take "
         f"{last['fit_seconds'] / hundred['fit_seconds']:.2f} times as long as {hundred['rows']:,.0f}; raw validity at "
-        f"p = 2 differs by {gains[0]:+.2f} points, without the stand-in's filter by {gains[1]:+.2f}."
+        f"p = 2 differs by {gains[0]:+.2f} points, without the surrogate's filter by {gains[1]:+.2f}."
     )
 
 
@@ -81,7 +81,7 @@ PANELS: list[tuple[str, dict[str, str]]] = [
     ("fit, seconds", {"fit_seconds": "fit"}),
     ("memory, MB", {"peak_mb": "peak", "before_mb": "before the fit"}),
     ("distance of neighbours, times the whole's", {"ratio_2": "p = 2", "ratio_0.01": "p = 0.01"}),
-    ("raw validity, p = 2", {"validity_2": "as drawn", "validity_unfiltered": "without the stand-in's filter"}),
+    ("raw validity, p = 2", {"validity_2": "as drawn", "validity_unfiltered": "without the surrogate's filter"}),
 ]
 
 

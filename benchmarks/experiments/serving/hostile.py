@@ -60,7 +60,7 @@ def bodies_of(good: dict[str, Any]) -> list[bytes]:
         {"constraints": {"allowed": {names[0]: list(range(100_000))}}}, {"frozen": names}, {"frozen": ["x" * 100_000]},
         {"target": {"a": 1}}, {"confidence": 2}, {"rows": good["rows"] * 5_000}, {"unknown": "x" * 100_000},
         {"rows": [{"values": {f"f{i}": 1 for i in range(20_000)}}]}, {"rows": [[]] * 900},
-        {"rows": [{"values": {**own, number: None}}], "on_unseen": "error"},
+        {"rows": [{"values": {**own, number: None}}], "handle_unknown": "error"},
     ]  # fmt: skip
     return found + [_json({**good, **wish}) for wish in wishes]
 

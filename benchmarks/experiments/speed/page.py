@@ -103,7 +103,7 @@ def _sampled(results: Sequence[Result]) -> str:
     return (
         f"\n## Sampling\n\n{cell.size.candidates} draws for each of {counts} queries ({names}), from frame to frame; "
         "the flows of zuko and nflows from tensor to tensor. Flows draw as it comes, as ours does without the filter; "
-        "with it, draws that the stand-in doubts and unlikely ones are replaced. Ours are distinct either way. DiCE "
+        "with it, draws that the surrogate doubts and unlikely ones are replaced. Ours are distinct either way. DiCE "
         f"answers {Amount.of(cell).dice_queries} queries, or one, with {ANSWERS} answers each asked for; so does "
         "explain.\n"
     )

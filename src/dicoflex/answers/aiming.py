@@ -1,10 +1,10 @@
 """A model of scores, aimed at an interval: an ordinary model whose classes lie below it, inside and above.
 
-The stand-in says a rank r; with logits 0, (r - low) / s and (2 r - low - high) / s its softmax gives the inside
+The surrogate says a rank r; with logits 0, (r - low) / s and (2 r - low - high) / s its softmax gives the inside
 
     1 / (1 + exp((low - r) / s) + exp((r - high) / s)),
 
-what `score.inside` has. All logits are linear in r, so the aimed stand-in is one of the same kind with another last
+what `score.inside` has. All logits are linear in r, so the aimed surrogate is one of the same kind with another last
 layer; and the aimed density is the same one with one row of weights in place of those that tell an interval.
 """
 
@@ -24,7 +24,7 @@ from dicoflex.errors import QueryError
 from dicoflex.generators.mixed import Mixed
 from dicoflex.model import Confidence, Model, classes_of
 from dicoflex.score import Score, inside
-from dicoflex.stand_in import ScoreStandIn
+from dicoflex.surrogate import ScoreSurrogate
 from dicoflex.table.encoding import Values
 from dicoflex.targets import Interval
 
@@ -36,15 +36,15 @@ LEAST_SURE = 0.75
 
 
 def score_of(model: Model, values: Values) -> Floats:
-    """The score that the stand-in of a model of scores gives each row, whichever others it is asked with."""
-    score, stand_in = _parts(model)
-    return score.score(stand_in.scores(values))
+    """The score that the surrogate of a model of scores gives each row, whichever others it is asked with."""
+    score, surrogate = _parts(model)
+    return score.score(surrogate.scores(values))
 
 
 def aimed(model: Model, interval: Interval) -> Model:
     """The model of classes that a model of scores is for one interval; the last ones are kept.
 
-    An interval that hardly any training row lies in, or that is too narrow for the stand-in, is a `QueryError`.
+    An interval that hardly any training row lies in, or that is too narrow for the surrogate, is a `QueryError`.
     """
     kept = model.aims
     found = kept.get(interval)
@@ -56,7 +56,7 @@ def aimed(model: Model, interval: Interval) -> Model:
 
 
 def _aimed(model: Model, interval: Interval) -> Model:
-    score, stand_in = _parts(model)
+    score, surrogate = _parts(model)
     _check_rows(score, interval)
     names, target = interval.parts
     low, high = (float(end) for end in score.rank(np.array(interval.ends)))
@@ -67,7 +67,7 @@ def _aimed(model: Model, interval: Interval) -> Model:
         encoding=model.encoding,
         classes=classes_of(names),
         generator=model.generator.aimed(code, len(names), target),
-        stand_in=stand_in.aimed(slope, offset),
+        surrogate=surrogate.aimed(slope, offset),
         confidence=_confidence(model, interval, (low, high), len(names)),
         exponents=model.exponents,
         has_confidence=model.has_confidence,
@@ -82,9 +82,9 @@ def _aimed(model: Model, interval: Interval) -> Model:
     return made
 
 
-def _parts(model: Model) -> tuple[Score, ScoreStandIn]:
+def _parts(model: Model) -> tuple[Score, ScoreSurrogate]:
     assert model.score is not None
-    return model.score, model.stand_in  # type: ignore[return-value]
+    return model.score, model.surrogate  # type: ignore[return-value]
 
 
 def _logits(low: float, high: float, spread: float) -> tuple[Floats, Floats]:

@@ -40,7 +40,7 @@ def explain(model: Model, rows: pd.DataFrame, request: Request, *, check: Check 
         parts, frame = _parts(model, rows, request, check)
         return _joined(model, frame, frame, request, parts)
     except UnseenError:
-        if request.on_unseen == ERROR:
+        if request.handle_unknown == ERROR:
             raise
     known = known_frame(model.encoding, rows, model.places_for_unseen)
     assert isinstance(known.given, pd.DataFrame)
@@ -103,7 +103,7 @@ def log_density(model: Model, rows: pd.DataFrame, answers: pd.DataFrame, request
 
 
 def probability(model: Model, rows: pd.DataFrame) -> pd.DataFrame:
-    """What the stand-in says of rows: the probability of each class, or their score."""
+    """What the surrogate says of rows: the probability of each class, or their score."""
     rows = as_pandas(rows)
     if model.score is None:
         return of_classes(model, rows)

@@ -100,7 +100,7 @@ def judges_of(model: Model, query: Query) -> Judges:
 
 
 def margins_of(model: Model) -> Floats:
-    """How much surer than asked for the stand-in must be, per class and region."""
+    """How much surer than asked for the surrogate must be, per class and region."""
     assert model.certificate is not None
     return model.certificate.margin
 
@@ -116,11 +116,11 @@ def wanted_of(model: Model, query: Query, surer: float = 1.0) -> Wanted:
     probability = np.minimum(sure + margin, top)
     probability += max(surer - 1.0, 0.0) * (top - probability)
     log_density = weakest = lower = np.full(len(target), -np.inf)
-    if request.coherent and request.plausible > 0:
+    if request.coherent and request.min_plausibility > 0:
         density = coherence_of(model).density
-        log_density = density.floors(request.plausible)[0][target]
-        lower = density.floors(LOWER * request.plausible)[0][target]
-        weakest = density.floors(min(WEAK, request.plausible))[1][target]
+        log_density = density.floors(request.min_plausibility)[0][target]
+        lower = density.floors(LOWER * request.min_plausibility)[0][target]
+        weakest = density.floors(min(WEAK, request.min_plausibility))[1][target]
     return Wanted(target, probability, log_density, weakest, lower)
 
 
@@ -228,7 +228,7 @@ def standing(
 
 def judged(model: Model, query: Query, values: Values, which: Ints) -> Candidates:
     """Candidates from rows that nobody judged yet."""
-    said = model.stand_in.probabilities(values)[np.arange(len(values)), query.context.target[which]]
+    said = model.surrogate.probabilities(values)[np.arange(len(values)), query.context.target[which]]
     row_density, weakest = coherence_of(model).density.judge(values)
     return Candidates(
         values=values, query=which, key=row_keys(values, 0), probability=said, row_density=row_density,
@@ -239,11 +239,11 @@ def judged(model: Model, query: Query, values: Values, which: Ints) -> Candidate
 def merits_of(model: Model, query: Query, found: Candidates) -> Merits:
     """What speaks for each candidate: near by the distance that was asked for; what is not clear comes after that."""
     target, density = query.context.target[found.query], coherence_of(model).density
-    rarity, weakness = density.rarity(found.row_density, target), density.weakness(found.weakest, target)
-    handicap = 1.0 + HANDICAP * (np.maximum(0.0, 1.0 - rarity / TIMID) + np.maximum(0.0, 1.0 - weakness / TIMID))
+    plausibility, weakness = density.plausibility(found.row_density, target), density.weakness(found.weakest, target)
+    handicap = 1.0 + HANDICAP * (np.maximum(0.0, 1.0 - plausibility / TIMID) + np.maximum(0.0, 1.0 - weakness / TIMID))
     handicap += CRAMPED * ~found.room
     handicap[clear(model, query, found)] = 0.0
-    return Merits(distances_of(model, query, found.values, found.query), rarity + weakness, handicap)
+    return Merits(distances_of(model, query, found.values, found.query), plausibility + weakness, handicap)
 
 
 def distances_of(model: Model, query: Query, values: Values, which: Ints) -> Floats:
@@ -262,7 +262,7 @@ def distances_of(model: Model, query: Query, values: Values, which: Ints) -> Flo
 
 
 def _fine(model: Model, query: Query, rows: Candidates, wanted: Wanted) -> NDArray[np.bool_]:
-    """Which rows are answers still: where a number is far out, the stand-in must be surer; nothing may break."""
+    """Which rows are answers still: where a number is far out, the surrogate must be surer; nothing may break."""
     own = query.context.query[rows.query]
     # Nothing is far from what is missing, and levels are nowhere.
     away = np.abs(rows.values - model.encoding.mean) > FAR * model.encoding.spread
@@ -295,7 +295,7 @@ def clear(model: Model, query: Query, found: Candidates) -> NDArray[np.bool_]:
     At the floor the density's errors decide, and another density would call half of such rows rare, or a change in
     them needless.
     """
-    lowest = query.request.plausible
+    lowest = query.request.min_plausibility
     if not query.request.coherent or lowest == 0:
         return np.ones(len(found), dtype=bool)
     above = min(WELL_ABOVE * lowest, (1.0 + lowest) / 2)

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 
     from dicoflex.answers.check import Check
-    from dicoflex.answers.loosening import Loosening
+    from dicoflex.answers.relaxation import Relaxation
 
 MAX_SHOWN = 10
 ASKED_NOTHING = Request()
@@ -244,23 +244,23 @@ class Counterfactuals:
         found.attrs["compared_with"] = KEPT_ROWS if rows is None else GIVEN_ROWS
         return found
 
-    def loosen(
+    def relax(
         self, row: Any = None, *, position: int | None = None, check: Check | None = None
-    ) -> list[Loosening]:  # fmt: skip
-        """Which single constraint, loosened how far, would give a query more answers; those that help most come first.
+    ) -> list[Relaxation]:  # fmt: skip
+        """Which single constraint, relaxed how far, would give a query more answers; those that help most come first.
 
-        Each entry has `kind`, `feature`, `before`, `after`, `found`, a `sentence`, and the loosened `constraints` to
+        Each entry has `kind`, `feature`, `before`, `after`, `found`, a `sentence`, and the relaxed `constraints` to
         ask with; constraints of the schema are left as they are. What is told has been tried, under the same seed.
 
         row: the query's index label, by default the first query; position: its place, where labels repeat. check: as
-        for `explain`, which does not keep it: only rows that it confirms count; without it the stand-in's word does.
+        for `explain`, which does not keep it: only rows that it confirms count; without it the surrogate's word does.
         """
-        from dicoflex.answers.relaxing import loosenings
+        from dicoflex.answers.relaxing import relaxations
 
         if self.origin is None:
             raise QueryError("a result that was made by hand has no model to ask again; explain the rows")
         place = self._place(row, position)
-        return loosenings(self.origin, self.request, place, self.queries.iloc[[place]], check=check)
+        return relaxations(self.origin, self.request, place, self.queries.iloc[[place]], check=check)
 
     @property
     def dependent(self) -> list[Any]:
@@ -350,7 +350,7 @@ class Counterfactuals:
         return pd.DataFrame(columns, index=self.queries.index)
 
     def _now(self) -> list[Any]:
-        """The label that the stand-in gives each query; None for a result made by hand."""
+        """The label that the surrogate gives each query; None for a result made by hand."""
         return [None] * len(self.queries) if self.origin is None else self.origin.labels()
 
     @overload

@@ -84,7 +84,7 @@ def _favour(model: Model, target: Any) -> Callable[[Values], Floats]:
         if target is None:
             raise QueryError(f"suggested needs the target that is wanted; choose from {model.labels}")
         wanted = [model.labels.index(label) for label in labels_wanted(model, target, ())]
-        return lambda values: model.stand_in.probabilities(values)[:, wanted].sum(axis=1)
+        return lambda values: model.surrogate.probabilities(values)[:, wanted].sum(axis=1)
     goal = goal_of(target)
     low, high = (goal if isinstance(goal, Interval) else goal.from_(0.0)).ends
     spread = float(model.score.knots[-1] - model.score.knots[0]) or 1.0

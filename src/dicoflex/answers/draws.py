@@ -16,7 +16,7 @@ from dicoflex.limits.limits import Limits
 from dicoflex.runtime.columns import Columns, is_all
 from dicoflex.runtime.randomness import row_keys
 from dicoflex.runtime.threads import one_blas_thread
-from dicoflex.stand_in import StandIn
+from dicoflex.surrogate import Surrogate
 from dicoflex.table.encoding import Encoding, Values
 from dicoflex.table.remembered import Remembered
 
@@ -32,13 +32,13 @@ NOBODY = np.empty((0, 0))
 class Terms:
     """What a draw must be, besides different from the query.
 
-    stand_in: what draws are doubted by; None to drop nothing. least_probability: per query, what it must give the
+    surrogate: what draws are doubted by; None to drop nothing. least_probability: per query, what it must give the
     target at least. unlikely: the share of the draws that a query gets at once, the least likely ones, that is left
     out. remembered: rows that a draw may not equal. limits: what constraints allow, per query.
     scored: whether log densities are wanted.
     """
 
-    stand_in: StandIn | None
+    surrogate: Surrogate | None
     least_probability: Floats
     unlikely: float = 0.0
     remembered: Remembered | None = None
@@ -71,7 +71,7 @@ GOOD, UNLIKELY, REPEAT, DOUBTFUL, REFUSED = (np.int8(verdict) for verdict in Ver
 class Draws(Columns):
     """Rows drawn, query by query in the order drawn.
 
-    query: which query each row belongs to. key: the row's hash. probability: what the stand-in gives the target, NaN
+    query: which query each row belongs to. key: the row's hash. probability: what the surrogate gives the target, NaN
     where none was asked. verdict: what the terms say of the row, as a number of `Verdict`.
     """
 
@@ -130,7 +130,7 @@ class _Chunk:
     terms: Terms
 
     def draw(self, n: int, enough: int | None, rounds: int) -> Draws:
-        spare = n // 2 if self.terms.stand_in is not None else n // 4
+        spare = n // 2 if self.terms.surrogate is not None else n // 4
         first = n + max(8, spare) if enough is None else n
         goal = n if enough is None else enough
         block = max(8, -(-2 * n // MOST_BLOCKS))
@@ -170,7 +170,7 @@ class _Chunk:
         query, terms = np.repeat(waiting, count), self.terms
         self._refuse(rows, query, moved)
         key, density = row_keys(rows, 0), log_density.reshape(-1)
-        said = NOBODY if terms.stand_in is None else terms.stand_in.probabilities(rows)
+        said = NOBODY if terms.surrogate is None else terms.surrogate.probabilities(rows)
         probability, verdict = np.empty(len(rows)), np.empty(len(rows), dtype=np.int8)
         _core.judge(
             log_density=density, each=count, unlikely=terms.unlikely, said=said, target=self.context.target,

@@ -134,7 +134,7 @@ def _looked_for(
     rows, owners, searches = looked_for(model, query, without, terms, check)
     if len(rows) == 0:
         return draws, searches
-    said = model.stand_in.probabilities(rows)[np.arange(len(rows)), query.context.target[owners]]
+    said = model.surrogate.probabilities(rows)[np.arange(len(rows)), query.context.target[owners]]
     density = model.generator.log_prob(query.told.take(owners), rows)
     good = np.full(len(rows), Verdict.GOOD, dtype=np.int8)
     found = Draws(rows, owners, row_keys(rows, 0), density, said, good)
@@ -144,7 +144,7 @@ def _looked_for(
 def sample(model: Model, rows: pd.DataFrame, request: Request, *, filtered: bool = True) -> pd.DataFrame:
     """Exactly `n` draws for every row, as they come: the layout of `Counterfactuals.frame`, nothing selected.
 
-    filtered: leave out draws that the stand-in doubts, and the least likely 5 % of a row's draws.
+    filtered: leave out draws that the surrogate doubts, and the least likely 5 % of a row's draws.
     """
     query = Query.make(model, rows, request)
     check_cost(len(query), request.n, request.n)
@@ -172,7 +172,7 @@ def terms_of(model: Model, query: Query, *, filtered: bool) -> Terms:
     """What draws must be: with `filtered`, likely, and as sure as asked for or surer than not."""
     sure = query.context.confidence
     return Terms(
-        stand_in=model.stand_in if filtered else None,
+        surrogate=model.surrogate if filtered else None,
         least_probability=sure if model.has_confidence else np.maximum(sure, 0.5),
         unlikely=UNLIKELY if filtered else 0.0,
         remembered=model.remembered if query.request.novel else None,

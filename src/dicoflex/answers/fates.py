@@ -53,8 +53,8 @@ def fates(model: Model, query: Query, which: Ints, terms: Terms) -> NDArray[np.f
 
 def _as_drawn(rows: Values, query: Query, entry: Ints, terms: Terms) -> Ints:
     found = np.full(len(rows), Fate.USABLE, dtype=np.int64)
-    if terms.stand_in is not None:
-        said = terms.stand_in.probabilities(rows)[np.arange(len(rows)), query.context.target[entry]]
+    if terms.surrogate is not None:
+        said = terms.surrogate.probabilities(rows)[np.arange(len(rows)), query.context.target[entry]]
         found[said < terms.least_probability[entry]] = Fate.DOUBTED
     if terms.remembered is not None:
         found[terms.remembered.hold(rows)] = Fate.COPY

@@ -31,7 +31,7 @@ from dicoflex.targets import OTHER, Goal, Interval, OneOf, Shift, read_goal
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 RULED_OUT = 0.02
-"""A class to which the stand-in gives less is none that a row may have."""
+"""A class to which the surrogate gives less is none that a row may have."""
 
 
 @dataclass(frozen=True)
@@ -223,13 +223,13 @@ def _told(labels: tuple[Any, ...]) -> Any:
 def _present(
     model: Model, values: Values, frame: pd.DataFrame | None, check: Check | None
 ) -> list[tuple[Any, ...]]:  # fmt: skip
-    """The labels that each row may have now: the one that a check gives it, or those that the stand-in can't rule out.
+    """The labels that each row may have now: the one that a check gives it, or those that the surrogate can't rule out.
 
-    As far as held-out rows showed the stand-in to err, a row near a boundary may have the class beyond it already.
+    As far as held-out rows showed the surrogate to err, a row near a boundary may have the class beyond it already.
     """
     if check is not None and frame is not None:
         return [(label,) for label in check_labels(check, frame.copy(), model.labels, model.threshold)]
-    said = model.stand_in.probabilities(values)
+    said = model.surrogate.probabilities(values)
     margin = np.zeros(len(model.labels)) if model.certificate is None else model.certificate.margin[:, 0]
     top = said.argmax(axis=1)
     may = (said + margin >= (said.max(axis=1) - margin[top])[:, None]) & (said >= RULED_OUT)

@@ -59,7 +59,7 @@ class JoinedOrigin(Origin):
         return self.parts[part], int(place)
 
     def labels(self) -> list[Any]:
-        """The label that the stand-in gives each query."""
+        """The label that the surrogate gives each query."""
         known = [part.labels() for part in self.parts]
         return [known[part][place] if part >= 0 else None for part, place in self.home]
 
@@ -220,6 +220,6 @@ def best_of(
     if len(values) == 0:
         return np.zeros(0, dtype=np.int64)
     distance = np.asarray(told.get("cost", told["proximity"]), dtype=np.float64)
-    likely = np.asarray(told.get("rarity", told["log_density"]), dtype=np.float64)
+    likely = np.asarray(told.get("plausibility", told["log_density"]), dtype=np.float64)
     merits = Merits(distance, likely, np.zeros(len(values)))
-    return choose(values, changed, merits, ranges_of(model.schema), request.n, variety=request.variety)
+    return choose(values, changed, merits, ranges_of(model.schema), request.n, diversity=request.diversity)

@@ -50,8 +50,8 @@ class Origin:
         return self, position
 
     def labels(self) -> list[Any]:
-        """The label that the stand-in gives each query; None where it never saw the like of it."""
-        likeliest = self.model.stand_in.probabilities(self.context.query).argmax(axis=1)
+        """The label that the surrogate gives each query; None where it never saw the like of it."""
+        likeliest = self.model.surrogate.probabilities(self.context.query).argmax(axis=1)
         apart = np.zeros(len(likeliest), dtype=bool) if self.unseen is None else self.unseen
         return [None if new else self.model.labels[i] for i, new in zip(likeliest, apart, strict=True)]
 
@@ -79,14 +79,14 @@ class Origin:
     def recount(self, own: Values, values: Values, positions: Ints) -> dict[str, Any]:
         """What `info` should say of the answers `values` to the rows `own` at their places, all worked out anew."""
         context = replace(self.context.take(positions), query=own)
-        said = self.model.stand_in.probabilities(values)[np.arange(len(values)), context.target]
+        said = self.model.surrogate.probabilities(values)[np.arange(len(values)), context.target]
         density = self.model.generator.log_prob(context, values)
         told = info_of(
             self.model, own, values, context.target, log_density=density, probability=said, uncounted=self.uncounted
         )
         if self.model.coherence is not None:
             rows = self.model.coherence.density
-            told["rarity"] = rows.rarity(rows.judge(values)[0], context.target)
+            told["plausibility"] = rows.plausibility(rows.judge(values)[0], context.target)
         return told if self.free else {name: told[name] for name in told if name != "log_density"}
 
     def coherent(self, own: Values, values: Values) -> NDArray[np.bool_]:

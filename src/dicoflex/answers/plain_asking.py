@@ -39,7 +39,7 @@ def answer_plain(model: Model, rows: Sequence[Row], request: Request, *, verify:
             return explain_plain(model, rows, request, verify=verify)
         parts = parts_of(model, model.plain_rows.encode(rows), request)
     except UnseenError:
-        if request.on_unseen == ERROR:
+        if request.handle_unknown == ERROR:
             raise
         parts = parts_of_known(model, known_cells(model.plain_rows, rows, model.places_for_unseen), request)
     return _together(model, rows, request, parts, verify=verify)

@@ -29,12 +29,12 @@ LOOKED_AT = 4_000
 
 @dataclass(frozen=True)
 class Plans(Columns):
-    """Answers, best first: values, a key each, what the stand-in says, how usual each is (NaN: unknown), its way."""
+    """Answers, best first: values, a key each, what the surrogate says, how usual each is (NaN: unknown), its way."""
 
     values: Values
     key: NDArray[np.uint64]
     probability: Floats
-    rarity: Floats
+    plausibility: Floats
     way: Ints
 
 
@@ -72,6 +72,6 @@ def pool(model: Model, query: Query, check: Check | None = None) -> Pool:
         found = found.take(confirmed(model, query, found.values, found.query, check))
     found, _ = with_searched(model, query, found, terms, check, most=LOOKED_AT)
     chosen, way = chosen_of(model, query, found)
-    rarity = coherence_of(model).density.rarity(chosen.row_density, query.context.target[chosen.query])
-    plans = Plans(chosen.values, chosen.key, chosen.probability, rarity, way)
+    plausibility = coherence_of(model).density.plausibility(chosen.row_density, query.context.target[chosen.query])
+    plans = Plans(chosen.values, chosen.key, chosen.probability, plausibility, way)
     return Pool(found.values, found.probability, np.concatenate([found.values, found.drawn]), plans)

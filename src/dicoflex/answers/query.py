@@ -81,7 +81,7 @@ class Query:
     ) -> Query:  # fmt: skip
         """The query that rows of plain cells, in the order of the features, and `request` are to a model.
 
-        A row's own target may be None: the class, of two, that the stand-in does not give it. known: where some values
+        A row's own target may be None: the class, of two, that the surrogate does not give it. known: where some values
         are unseen.
         """
         bound = _bound(model, request)
@@ -236,11 +236,11 @@ def _check_changeable(schema: Schema, frozen: NDArray[np.bool_]) -> None:
 
 
 def _targets(model: Model, request: Request, values: Values) -> Ints:
-    """The class number that each row asks for: None is the class, of two, that the stand-in does not give it."""
+    """The class number that each row asks for: None is the class, of two, that the surrogate does not give it."""
     known = {label: i for i, label in enumerate(model.labels)}
     if request.target is None:
         _check_two(model)
-        others: Ints = 1 - model.stand_in.probabilities(values).argmax(axis=1)
+        others: Ints = 1 - model.surrogate.probabilities(values).argmax(axis=1)
         return others
     wanted = request.targets(len(values))
     for label in wanted:
@@ -250,12 +250,12 @@ def _targets(model: Model, request: Request, values: Values) -> Ints:
 
 
 def _aims(model: Model, request: Request, values: Values) -> tuple[Any, ...]:
-    """The label that each row asks for; where it asks for none, the one that the stand-in does not give it."""
+    """The label that each row asks for; where it asks for none, the one that the surrogate does not give it."""
     wanted = request.targets(len(values))
     if None not in wanted:
         return tuple(wanted)
     _check_two(model)
-    now = model.stand_in.probabilities(values).argmax(axis=1).tolist()
+    now = model.surrogate.probabilities(values).argmax(axis=1).tolist()
     return tuple(model.labels[1 - i] if label is None else label for label, i in zip(wanted, now, strict=True))
 
 

@@ -101,7 +101,7 @@ def chosen_of(model: Model, query: Query, found: Candidates, n: int | None = Non
     n: how many per query, where it is not as many as asked for.
     """
     order, edges = by_query(found.query, len(query))
-    found, wanted = found.take(order), (n or query.request.n, query.request.variety)
+    found, wanted = found.take(order), (n or query.request.n, query.request.diversity)
     merits = merits_of(model, query, found)
     ranges = ranges_of(model.schema)
     best, ways = choose_each(found.values, query.context.query, edges, merits, ranges, wanted)
@@ -122,7 +122,7 @@ def _known(model: Model, query: Query, chosen: Candidates, ways: Ints) -> dict[s
     classes = target.tolist()
     rate = {c: model.certificate.valid_at_least(c, query.sort) for c in set(classes)}
     return {
-        "rarity": coherence.density.rarity(chosen.row_density, target),
+        "plausibility": coherence.density.plausibility(chosen.row_density, target),
         "way": ways,
         "valid_at_least": np.array([rate[c] for c in classes]),
     }

@@ -1,12 +1,12 @@
-"""The smallest loosening: which single constraint, loosened how far, would give a row answers that it has not.
+"""The smallest relaxation: which single constraint, relaxed how far, would give a row answers that it has not.
 
-Each constraint is first opened; where its feature then lands says how far it must be loosened, and the row is asked for
+Each constraint is first opened; where its feature then lands says how far it must be relaxed, and the row is asked for
 once more under that. What is told has been tried.
 """
 
 from __future__ import annotations
 
-__all__ = ["Look", "Loosening", "confidence_loosened", "loosened", "sentence_of"]
+__all__ = ["Look", "Relaxation", "confidence_relaxed", "relaxed", "sentence_of"]
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -32,16 +32,16 @@ DIGITS = 2
 TIMES = 3
 STEP = 0.05
 KEEPS_AGES = ("frozen", "increase", "pinned")
-"""Constraints of an age that are never loosened; how long somebody may wait can be."""
+"""Constraints of an age that are never relaxed; how long somebody may wait can be."""
 
 
 @dataclass(frozen=True, repr=False)
-class Loosening:
-    """One constraint loosened: its kind and feature, what it was, what would do, and how many answers there are then.
+class Relaxation:
+    """One constraint relaxed: its kind and feature, what it was, what would do, and how many answers there are then.
 
     before, after: an end of a range, a budget, a list of values, or None where the constraint goes altogether. end:
     which end of a range, and `of`: what it limits, the value or its change. constraints: the whole set with it
-    loosened. confidence: what to ask for, where that is it.
+    relaxed. confidence: what to ask for, where that is it.
     """
 
     kind: str
@@ -55,15 +55,15 @@ class Loosening:
     confidence: float | None = None
 
     def __repr__(self) -> str:
-        return f"Loosening({self.sentence!r}, found={self.found})"
+        return f"Relaxation({self.sentence!r}, found={self.found})"
 
     @property
     def sentence(self) -> str:
-        """What to loosen, in words."""
+        """What to relax, in words."""
         return sentence_of(self, str(self.feature), lambda value: plain(value) if _is_float(value) else shown(value))
 
     def to_dict(self) -> dict[str, Any]:
-        """The loosening as plain data."""
+        """The relaxation as plain data."""
         return {
             "kind": self.kind,
             "feature": self.feature,
@@ -76,7 +76,7 @@ class Loosening:
         }
 
 
-def loosened(
+def relaxed(
     given: Constraints,
     ones: Sequence[OneConstraint],
     own: Values,
@@ -84,11 +84,11 @@ def loosened(
     look: Look,
     *,
     more_than: int = 0,
-) -> list[Loosening]:
-    """For each constraint of `ones`, which are in `given`, the least loosening that gives more than so many answers.
+) -> list[Relaxation]:
+    """For each constraint of `ones`, which are in `given`, the least relaxation that gives more than so many answers.
 
     own: the row, encoded. Those that don't help alone are left out; the ones that help most come first. What keeps a
-    feature that people can't or must not be asked to change, and what keeps an age from falling, is never loosened.
+    feature that people can't or must not be asked to change, and what keeps an age from falling, is never relaxed.
     """
     tries = _Tries(given, own, encoding, look, more_than)
     features = encoding.schema.features
@@ -112,9 +112,9 @@ def _features(given: Constraints, one: OneConstraint) -> set[Any]:
     return set(rule_names(told[one.args[0]])) if one.args and one.args[0] in told else set()
 
 
-def confidence_loosened(
+def confidence_relaxed(
     given: Constraints, sure: float, lowest: float, look: Callable[[float], Pool | None], *, more_than: int = 0
-) -> list[Loosening]:
+) -> list[Relaxation]:
     """The greatest confidence below `sure`, in steps of 5 %, that gives more than so many answers, if one does."""
     first = int(np.ceil(lowest / STEP - 1e-9))
     levels = [
@@ -131,11 +131,11 @@ def confidence_loosened(
             low, best = middle, count
         else:
             high = middle - 1
-    return [Loosening("confidence", None, sure, levels[low], found=best, constraints=given, confidence=levels[low])]
+    return [Relaxation("confidence", None, sure, levels[low], found=best, constraints=given, confidence=levels[low])]
 
 
-def sentence_of(step: Loosening, name: str, show: Callable[[Any], str]) -> str:
-    """A loosening in words, with a name for its feature and a text for its values."""
+def sentence_of(step: Relaxation, name: str, show: Callable[[Any], str]) -> str:
+    """A relaxation in words, with a name for its feature and a text for its values."""
     match step.kind:
         case "ranges" if step.of != "absolute":
             by = percent(step.after) if step.of == "relative" else signed(step.after)
@@ -163,8 +163,8 @@ def sentence_of(step: Loosening, name: str, show: Callable[[Any], str]) -> str:
     return f"leave out {step.kind} of {name}"
 
 
-def _difference(step: Loosening) -> Any:
-    """The value by which a list of values was loosened."""
+def _difference(step: Relaxation) -> Any:
+    """The value by which a list of values was relaxed."""
     longer, shorter = (step.after, step.before) if step.kind == "allowed" else (step.before, step.after)
     return next(value for value in longer if value not in shorter)
 
@@ -179,7 +179,7 @@ def _is_float(value: Any) -> bool:
 
 @dataclass(frozen=True)
 class _Tries:
-    """Tries to loosen constraints of one set for one row."""
+    """Tries to relax constraints of one set for one row."""
 
     given: Constraints
     own: Values
@@ -187,8 +187,8 @@ class _Tries:
     look: Look
     more_than: int
 
-    def of(self, one: OneConstraint) -> Iterator[Loosening]:
-        """The loosenings of one constraint that help."""
+    def of(self, one: OneConstraint) -> Iterator[Relaxation]:
+        """The relaxations of one constraint that help."""
         match one.kind:
             case "ranges":
                 yield from self._ranges(one, *one.args)
@@ -204,15 +204,15 @@ class _Tries:
 
     def _tried(
         self, one: OneConstraint, before: Any, after: Any, constraints: Constraints, *, end: str = ""
-    ) -> Iterator[Loosening]:
+    ) -> Iterator[Relaxation]:
         count = _count(self.look(constraints))
         of = one.args[0].kind if one.kind == "ranges" else "absolute"
         if count > self.more_than:
-            yield Loosening(one.kind, one.feature, before, after, found=count, constraints=constraints, end=end, of=of)
+            yield Relaxation(one.kind, one.feature, before, after, found=count, constraints=constraints, end=end, of=of)
 
     # -- numbers ------------------------------------------------------------------------------------------------
 
-    def _ranges(self, one: OneConstraint, limits: Range) -> Iterator[Loosening]:
+    def _ranges(self, one: OneConstraint, limits: Range) -> Iterator[Relaxation]:
         j = self.encoding.schema.position(one.feature)
         for end in ("low", "high"):
             if getattr(limits, end) is None:
@@ -253,7 +253,7 @@ class _Tries:
 
     # -- budgets ------------------------------------------------------------------------------------------------
 
-    def _max_changes(self, one: OneConstraint, most: int) -> Iterator[Loosening]:
+    def _max_changes(self, one: OneConstraint, most: int) -> Iterator[Relaxation]:
         # Without any budget another exponent would be taken.
         found = self.look(_replaced(self.given, max_changes=len(self.own)))
         if _count(found) <= self.more_than or found is None:
@@ -265,7 +265,7 @@ class _Tries:
             if tried:
                 return
 
-    def _max_cost(self, one: OneConstraint, most: float) -> Iterator[Loosening]:
+    def _max_cost(self, one: OneConstraint, most: float) -> Iterator[Relaxation]:
         found = self.look(_replaced(self.given, max_cost=None))
         if _count(found) <= self.more_than or found is None:
             return
@@ -282,7 +282,7 @@ class _Tries:
 
     # -- lists --------------------------------------------------------------------------------------------------
 
-    def _listed(self, one: OneConstraint, values: tuple[Any, ...]) -> Iterator[Loosening]:
+    def _listed(self, one: OneConstraint, values: tuple[Any, ...]) -> Iterator[Relaxation]:
         """One value more that is allowed, or one less that is forbidden: those that most answers take first."""
         found = self.look(self.given.without([one.entry]))
         if _count(found) <= self.more_than or found is None:

@@ -1,8 +1,8 @@
-"""The loosenings of a result's constraints: asked of the model that answered, for one of its rows."""
+"""The relaxations of a result's constraints: asked of the model that answered, for one of its rows."""
 
 from __future__ import annotations
 
-__all__ = ["loosenings"]
+__all__ = ["relaxations"]
 
 from dataclasses import replace
 from typing import Any
@@ -11,19 +11,19 @@ import pandas as pd
 
 from dicoflex.answers.check import Check
 from dicoflex.answers.goals import labelling
-from dicoflex.answers.loosening import Loosening, confidence_loosened, loosened
 from dicoflex.answers.origin import Origin
 from dicoflex.answers.pool import Pool, pool
 from dicoflex.answers.query import Query
+from dicoflex.answers.relaxation import Relaxation, confidence_relaxed, relaxed
 from dicoflex.constraints import Constraints
 from dicoflex.constraints.kinds import KINDS
 from dicoflex.errors import QueryError
 from dicoflex.request import Request
 
 
-def loosenings(
+def relaxations(
     origin: Origin, request: Request, position: int, row: pd.DataFrame, *, check: Check | None = None
-) -> list[Loosening]:  # fmt: skip
+) -> list[Relaxation]:  # fmt: skip
     """What would give the query at `position`, which is `row`, more answers; `request` as it bound."""
     is_scored = origin.is_scored
     origin, position = origin.of_query(position)
@@ -45,8 +45,8 @@ def loosenings(
     ones = [one for one in given.one_by_one() if KINDS[one.kind].role == "limit" and owner.get(one.entry) != one]
     present = look(given)
     count = 0 if present is None else len(present)
-    found = loosened(given, ones, own[0], model.encoding, look, more_than=count)
+    found = relaxed(given, ones, own[0], model.encoding, look, more_than=count)
     if model.has_confidence:
         sure, lowest = float(context.confidence[0]), float(model.confidence.lowest[context.target[0]])
-        found += confidence_loosened(given, sure, lowest, lambda c: look(given, c), more_than=count)
+        found += confidence_relaxed(given, sure, lowest, lambda c: look(given, c), more_than=count)
     return sorted(found, key=lambda step: -step.found)

@@ -42,7 +42,7 @@ THREE = 3.0  # of so many that none of n was seen, at 95 % at most three in n ar
 class Search:
     """What came of looking for an answer to one query.
 
-    judge: who was asked, "check" or "stand-in". sure: how sure the stand-in was asked to be; None of a check.
+    judge: who was asked, "check" or "surrogate". sure: how sure the surrogate was asked to be; None of a check.
     looked_at: how many different rows that obey; tried: how many were made to find them; all: whether these are all
     that there are. accepted: how many of them the judge accepts. usual: how many of these go together and are no rarer
     than asked for.
@@ -89,7 +89,7 @@ class Search:
 
     @property
     def _judge(self) -> str:
-        return "check" if self.sure is None else f"the stand-in, asked to be {100 * self.sure:.3g} % sure,"
+        return "check" if self.sure is None else f"the surrogate, asked to be {100 * self.sure:.3g} % sure,"
 
     def _all_of_them(self, said: str) -> str:
         """That every row was looked at, and what was said of them."""
@@ -184,7 +184,7 @@ class _Judge:
 
     @property
     def name(self) -> str:
-        return "stand-in" if self.check is None else "check"
+        return "surrogate" if self.check is None else "check"
 
     @property
     def sure(self) -> float | None:
@@ -223,7 +223,7 @@ class _Judge:
         """Which rows the judge gives the target, as sure as was asked for."""
         if self.check is not None:
             return confirmed(self.model, self.query, rows, np.full(len(rows), self.i), self.check)
-        said = self.model.stand_in.probabilities(rows)
+        said = self.model.surrogate.probabilities(rows)
         mine = said[:, self.query.context.target[self.i]]
         return np.asarray((mine >= self.terms.least_probability[self.i]) & (mine >= said.max(axis=1)))
 
@@ -233,6 +233,6 @@ class _Judge:
         if not self.coherent or coherence is None or len(rows) == 0:
             return np.ones(len(rows), dtype=bool)
         own = np.tile(self.own, (len(rows), 1))
-        floor = coherence.density.floors(self.query.request.plausible)[0][target]
-        likely = coherence.density.judge(rows)[0] >= floor if self.query.request.plausible > 0 else True
+        floor = coherence.density.floors(self.query.request.min_plausibility)[0][target]
+        likely = coherence.density.judge(rows)[0] >= floor if self.query.request.min_plausibility > 0 else True
         return np.asarray(~coherence.broken(rows, own) & likely)

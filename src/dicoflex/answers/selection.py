@@ -23,13 +23,13 @@ def select(
     n: int,
     *,
     effort: Floats | None = None,
-    variety: float = 0.5,
+    diversity: float = 0.5,
 ) -> NDArray[np.int64]:
     """The positions of at most `n` candidates, best first; `ranges` as `ranges_of` tells them.
 
     The first is the best by itself: near the query and likely; where the `effort` of each is given, that counts in
     place of nearness. Each next one has the greatest
-    `(1 - variety) * merit + variety * distance to the nearest one already taken`. Equals are never taken twice, so
+    `(1 - diversity) * merit + diversity * distance to the nearest one already taken`. Equals are never taken twice, so
     there may be fewer than `n`. Distances are shares of the widest one between candidates, of the first thousands of
     them; none is kept, so that memory grows with the candidates and not with their square.
     """
@@ -39,7 +39,7 @@ def select(
     merit = 1.0 - 0.5 * _rank(distance) - 0.5 * _rank(-log_density)
     chosen = np.empty(min(n, len(candidates)), dtype=np.int64)
     found = _core.select(
-        values=candidates, merit=merit, ranges=ranges, variety=variety, most_compared=MOST_COMPARED, chosen=chosen
+        values=candidates, merit=merit, ranges=ranges, diversity=diversity, most_compared=MOST_COMPARED, chosen=chosen
     )
     return chosen[:found]
 

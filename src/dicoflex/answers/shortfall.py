@@ -83,30 +83,31 @@ def _stood_in_the_way(
         return f"{share} of the draws are training rows; leave novel out"
     if blamed is not None:
         also = {
-            Fate.DOUBTED: f"; of the draws with it, the stand-in doubts {share}",
+            Fate.DOUBTED: f"; of the draws with it, the surrogate doubts {share}",
             Fate.RARE: f"; of the draws with it, {share} are too rare",
         }
         return f"too few different rows obey the constraints and pass; the hardest: {blamed}{also.get(worst, '')}"
     if worst == Fate.RARE:
         return (
-            f"{share} of the draws can't be made usual enough: rarer than plausible={query.request.plausible:g}; "
-            "lower plausible, or leave it out with coherent=False"
+            f"{share} of the draws can't be made usual enough: rarer than "
+            f"min_plausibility={query.request.min_plausibility:g}; lower it, "
+            "or leave it out with coherent=False"
         )
     whys = ["no more different rows were found"] if got or worst != Fate.DOUBTED else []
-    whys += [f"the stand-in doubts {share} of the draws"] if worst == Fate.DOUBTED else []
+    whys += [f"the surrogate doubts {share} of the draws"] if worst == Fate.DOUBTED else []
     return f"{', and '.join(whys)}; {_remedies(model, query, i)}"
 
 
 def _remedies(model: Model, query: Query, i: int) -> str:
-    """What the caller could loosen; nothing is named that is loose already."""
+    """What the caller could relax; nothing is named that is loose already."""
     target, sure = query.context.target[i], query.context.confidence[i]
-    loosened = {
+    relaxed = {
         "free a feature": bool(query.frozen.any()),
         "raise p": (query.request.p or 0.0) < max(model.exponents),
         "lower confidence": model.has_confidence and sure > model.confidence.lowest[target],
     }
-    words = [word for word, helps in loosened.items() if helps]
-    return " or ".join(words) if words else "there may be no more, as nothing is left to loosen"
+    words = [word for word, helps in relaxed.items() if helps]
+    return " or ".join(words) if words else "there may be no more, as nothing is left to relax"
 
 
 def hardest(model: Model, query: Query, which: Ints) -> dict[int, str]:

@@ -23,7 +23,7 @@ HAS_TARGET = "the row has the target already"
 
 
 def has_target(model: Model, query: Query, check: Check | None) -> NDArray[np.bool_]:
-    """Which queries have the class that is asked for already: `check` says so, or the stand-in where there is none.
+    """Which queries have the class that is asked for already: `check` says so, or the surrogate where there is none.
 
     Where a confidence is asked for as a number, the surrogate has to be as sure; a named level goes by the decision.
     Of rows with values that training never had, nobody is asked.
@@ -37,7 +37,7 @@ def has_target(model: Model, query: Query, check: Check | None) -> NDArray[np.bo
         already = np.array([label == model.labels[i] for label, i in zip(said, target, strict=True)], dtype=bool)
         if number is None or not already.any():
             return already
-    sure = model.stand_in.probabilities(query.context.query)
+    sure = model.surrogate.probabilities(query.context.query)
     if check is None:
         already = np.asarray(sure.argmax(axis=1) == target)
     if number is not None:

@@ -28,7 +28,7 @@ Ints = NDArray[np.int64]
 def parts_of_known(model: Model, known: Known, request: Request, *, check: Check | None = None) -> Parts:
     """The questions that a request is for rows, some with unseen values; those stand in parts of their own.
 
-    check: is asked what rows are now, as they came; without it, the stand-in says so of all values that were seen.
+    check: is asked what rows are now, as they came; without it, the surrogate says so of all values that were seen.
     """
     asked = request if check is not None or model.score is not None else _settled(model, known, request)
     frame = None if known.frame is None or check is None else known.given
@@ -51,7 +51,7 @@ def _settled(model: Model, known: Known, request: Request) -> Request:
 
 
 def _now(model: Model, known: Known, i: int) -> int:
-    """The class that the stand-in gives row i on average over what its unseen values may stand for."""
+    """The class that the surrogate gives row i on average over what its unseen values may stand for."""
     features, own = model.schema.features, known.values[i]
     rows, weights = [own], [1.0]
     for j in np.flatnonzero(known.unseen[i]):
@@ -59,7 +59,7 @@ def _now(model: Model, known: Known, i: int) -> int:
         for code in range(len(features[j].levels)):
             rows.append(np.where(np.arange(len(own)) == j, code, own))
             weights.append(float(count[code]))
-    said = model.stand_in.probabilities(np.array(rows))
+    said = model.surrogate.probabilities(np.array(rows))
     return int(np.average(said, axis=0, weights=weights).argmax())
 
 

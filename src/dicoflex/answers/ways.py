@@ -2,13 +2,13 @@
 
 A *way* is a set of features that change. Each next answer has the greatest
 
-    merit - variety * (times its way was taken) + variety / 5 * (distance to the nearest one taken of its way)
+    merit - diversity * (times its way was taken) + diversity / 5 * (distance to the nearest one taken of its way)
     merit = 1 - r(distance) - handicap
 
 with ranks r from 0 to 1 among the candidates of a query; of those equally far the likelier is the nearer. The handicap
 keeps away from the edge of what is plausible: it is 0 for candidates that are clear, and at least 1 for others, so that
-the first answer is the nearest clear one. Unless variety is 0, a way is taken again only after all clear candidates of
-other ways.
+the first answer is the nearest clear one. Unless diversity is 0, a way is taken again only after all clear candidates
+of other ways.
 
 A way that holds all of another and some more is the same advice with an addition ("a professional at 35", "a
 professional at 34 with 41 hours"): among the first answers, such a candidate counts as if its way had been taken twice.
@@ -58,26 +58,26 @@ def ways_of(changed: NDArray[np.bool_]) -> Ints:
 
 
 def choose(
-    values: Values, changed: NDArray[np.bool_], merits: Merits, ranges: Floats, n: int, *, variety: float
+    values: Values, changed: NDArray[np.bool_], merits: Merits, ranges: Floats, n: int, *, diversity: float
 ) -> Ints:
     """The positions of at most `n` of different candidates, best first; `ranges` as `selection.ranges_of` has them."""
     if len(values) == 0:
         return np.zeros(0, dtype=np.int64)
     chosen = np.empty(min(n, len(values)), dtype=np.int64)
     found = _core.choose(
-        values=values, changed=changed, **merits.parts(), ranges=ranges, variety=variety, chosen=chosen
+        values=values, changed=changed, **merits.parts(), ranges=ranges, diversity=diversity, chosen=chosen
     )  # fmt: skip
     return chosen[:found]
 
 
 def choose_each(values: Values, query: Values, edges: Ints, merits: Merits, ranges: Floats, wanted: Wish) -> Chosen:
     """The same for several queries, of which number i has the candidates from edges[i] to edges[i + 1]: the positions
-    of those chosen, query by query, and the number of each one's way among them. wanted: how many, and variety."""
-    n, variety = wanted
+    of those chosen, query by query, and the number of each one's way among them. wanted: how many, and diversity."""
+    n, diversity = wanted
     chosen, ways = np.empty((2, min(n * (len(edges) - 1), len(values))), dtype=np.int64)
     found = _core.choose_each(
-        values=values, query=query, edges=edges, **merits.parts(), ranges=ranges, n=n, variety=variety, chosen=chosen,
-        ways=ways,
+        values=values, query=query, edges=edges, **merits.parts(), ranges=ranges, n=n, diversity=diversity,
+        chosen=chosen, ways=ways,
     )  # fmt: skip
     return chosen[:found], ways[:found]
 

@@ -125,9 +125,9 @@ def _context(model: Model, query: Values, target: Ints) -> Context:
     )
 
 
-def stand_in(told: Told, values: Values) -> Floats:
-    """How sure the stand-in is of each row's class: it may be surer of what it learned from."""
-    surest: Floats = told.model.stand_in.probabilities(values).max(axis=1)
+def surrogate(told: Told, values: Values) -> Floats:
+    """How sure the surrogate is of each row's class: it may be surer of what it learned from."""
+    surest: Floats = told.model.surrogate.probabilities(values).max(axis=1)
     return surest
 
 
@@ -149,8 +149,8 @@ def distance(told: Told, values: Values) -> Floats:
 
 
 def classes_of(model: Model, values: Values) -> Ints:
-    """The class of each row as the stand-in says it."""
-    found: Ints = model.stand_in.probabilities(values).argmax(axis=1).astype(np.int64)
+    """The class of each row as the surrogate says it."""
+    found: Ints = model.surrogate.probabilities(values).argmax(axis=1).astype(np.int64)
     return found
 
 
@@ -158,7 +158,7 @@ ATTACKS: dict[str, Callable[[Told, Values], Floats]] = {
     "density": density,
     "neighbours": neighbours,
     "contrast": contrast,
-    "stand-in": stand_in,
+    "surrogate": surrogate,
     "rows": rows,
     "distance": distance,
 }

@@ -15,7 +15,7 @@ from dicoflex.coherence import Coherence
 from dicoflex.generators.mixed import Mixed
 from dicoflex.model import CONFIDENCE_ARRAYS, EXACT, Model
 from dicoflex.model_file.taking import Arrays
-from dicoflex.stand_in import Forest
+from dicoflex.surrogate import Forest
 from dicoflex.table.feature import Feature
 from dicoflex.table.marginals import LEAST_COUNT, Marginals
 
@@ -23,7 +23,7 @@ STATED = "as stated by the caller"
 NOTHING = "none: with min_count 1 it may be one row's"
 COPY = "none: the file contains the model itself (surrogate='exact'), and all that it learned from its own rows"
 WEIGHTS = "none: what weights have learned can't be read off, only tested (dicoflex audit leak)"
-COUNTS = ("rows", "rows_used", "rows_left_out", "pairs", "black_box_rows", "stand_in_agreement", "held_out_loss")
+COUNTS = ("rows", "rows_used", "rows_left_out", "pairs", "black_box_rows", "surrogate_agreement", "held_out_loss")
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def reveals(model: Model) -> list[Revealed]:
         *_rows(model, arrays),
         *_columns(model),
         *_density(model, arrays),
-        *_stand_in(model, arrays),
+        *_surrogate(model, arrays),
         *_facts(model),
     ]
     if model.marginals is not None:
@@ -154,21 +154,21 @@ def _cells(model: Model, generator: Mixed, j: int, name: str) -> Iterator[Reveal
     )
 
 
-def _stand_in(model: Model, arrays: Arrays) -> Iterator[Revealed]:
-    own = tuple(name for name in arrays if name.startswith("stand_in."))
+def _surrogate(model: Model, arrays: Arrays) -> Iterator[Revealed]:
+    own = tuple(name for name in arrays if name.startswith("surrogate."))
     exact = model.report.get("surrogate") == EXACT
     if exact:
         yield Revealed(
-            "the model that is explained, as an exact copy", (model.stand_in.kind,), COPY, (*own, "stand_in")
+            "the model that is explained, as an exact copy", (model.surrogate.kind,), COPY, (*own, "surrogate")
         )
-    if isinstance(model.stand_in, Forest):
-        forest = model.stand_in
+    if isinstance(model.surrogate, Forest):
+        forest = model.surrogate
         for j in model.encoding.number_feature:
             mine = (forest.feature == j) & np.isfinite(forest.threshold)
             values = tuple(np.unique(forest.threshold[mine]).tolist())
             word = COPY if exact else _learned(model, "round numbers")
-            yield Revealed(f"splits of {model.schema.names[j]} in the stand-in", values, word, own)
-    yield Revealed("weights of the stand-in", (_size(arrays, own),), COPY if exact else WEIGHTS, (*own, "stand_in"))
+            yield Revealed(f"splits of {model.schema.names[j]} in the surrogate", values, word, own)
+    yield Revealed("weights of the surrogate", (_size(arrays, own),), COPY if exact else WEIGHTS, (*own, "surrogate"))
 
 
 def _facts(model: Model) -> Iterator[Revealed]:

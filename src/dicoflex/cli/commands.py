@@ -277,12 +277,12 @@ def explain(
             "--search/--no-search", help="Where no draw is an answer, look at all rows that are allowed, or at many."
         ),
     ] = True,
-    on_unseen: Annotated[
+    handle_unknown: Annotated[
         str,
         typer.Option(
-            metavar="answer|error", help="Rows with a level, or a gap, that training never had: leave it, or refuse."
+            metavar="replace|error", help="Rows with a level, or a gap, that training never had: leave it, or refuse."
         ),
-    ] = "answer",
+    ] = "replace",
     check: Annotated[
         str | None,
         typer.Option(
@@ -334,7 +334,7 @@ def explain(
         confidence=_confidence(confidence),
         novel=novel,
         exhaustive=search,
-        on_unseen=on_unseen,
+        handle_unknown=handle_unknown,
         random_state=seed,
         check=None if check is None else named_callable(check, "--check"),
     )

@@ -150,7 +150,7 @@ def _facts(header: Mapping[str, Any]) -> dict[str, str]:
         "learned from": f"{known['rows']:,} rows, {known['pairs']:,} pairs, in {known['seconds']:.0f} s",
         "training ended": known.get("training_ended"),
         "held-out loss": "" if known["held_out_loss"] is None else f"{known['held_out_loss']:.3f}",
-        "stand-in": f"{header['stand_in']}, {_agreement_text(known)}",
+        "surrogate": f"{header['surrogate']}, {_agreement_text(known)}",
         "classifier asked": f"{known['black_box_rows']:,} rows in {counted(known['black_box_calls'], 'call')}",
     }
     return {name: str(value) for name, value in facts.items() if value}
@@ -164,7 +164,7 @@ def _score_text(known: Mapping[str, float] | None) -> str:
 
 
 def _agreement_text(known: Mapping[str, Any]) -> str:
-    share = f"{known['stand_in_agreement']:.1%}"
+    share = f"{known['surrogate_agreement']:.1%}"
     return f"explains {share} of how scores differ" if "score" in known else f"agrees with the classifier on {share}"
 
 

@@ -1,6 +1,6 @@
 """What goes together in a table: pairs of values that occur, features that follow from others, a density of the rows.
 
-It is the second judge of an answer, beside the stand-in for the black box: an answer is *coherent* if it has no pair
+It is the second judge of an answer, beside the surrogate for the black box: an answer is *coherent* if it has no pair
 of values that no training row has (and its query has not) and keeps every exact dependency, and *plausible* if it is
 not rarer than real rows of its class are.
 """

@@ -84,7 +84,7 @@ class RowDensity:
         """Those that were asked for: most calls ask for the same."""
         return {}
 
-    def rarity(self, log_density: Floats, labels: Ints) -> Floats:
+    def plausibility(self, log_density: Floats, labels: Ints) -> Floats:
         """The share of held-out real rows of each row's class that are less likely than it."""
         return _share_below(log_density, self.held, labels)
 

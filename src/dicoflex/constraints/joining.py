@@ -41,7 +41,7 @@ def combine(preset: Constraints, call: Constraints) -> Constraints:
     try:
         return kept.merge(call).model_copy(update={"override": ()})
     except ConstraintError as error:
-        raise ConstraintError(f"{error} (the schema's constraints bind too; loosen one with override=[...])") from None
+        raise ConstraintError(f"{error} (the schema's constraints bind too; relax one with override=[...])") from None
 
 
 def only(given: Constraints, one: OneConstraint) -> Constraints:

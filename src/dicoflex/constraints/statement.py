@@ -66,7 +66,7 @@ class Constraints(Stated):
     cost: feature to what its change costs, a number or `per_unit(0.5)`; other features cost nothing.
     max_cost: how much all changes together may cost.
     strict: ranges, allowed and forbidden also bind values that don't change.
-    override: constraints of the schema that this set loosens: "age", "increase:age", "max_changes", "rules".
+    override: constraints of the schema that this set relaxes: "age", "increase:age", "max_changes", "rules".
 
     >>> wish = Constraints(frozen=["age"], ranges={"hours": (20, 50)}, rules=["rent <= income"])
     >>> for line in wish.describe():

@@ -73,7 +73,7 @@ class Asker:
     def __init__(self, model: Model, names: Names, cells: Cells) -> None:
         self.model, self.names, self.cells = model, names, cells
         self.writer = PlanWriter(model, names, cells)
-        # What is settled, loosened and saved after a search is the same question again, and a search takes seconds.
+        # What is settled, relaxed and saved after a search is the same question again, and a search takes seconds.
         self._last: tuple[Any, Found] | None = None
 
     def find(self, question: Question, *, thorough: bool = False) -> Found:
@@ -106,9 +106,9 @@ class Asker:
 
     def _plans_of(self, answers: Answers) -> Plans:
         draws, n = answers.draws, len(answers.draws)
-        rarity = answers.known.get("rarity", np.full(n, np.nan))
+        plausibility = answers.known.get("plausibility", np.full(n, np.nan))
         way = answers.known.get("way", np.zeros(n, dtype=np.int64))
-        return Plans(draws.values, draws.key, draws.probability, rarity, way)
+        return Plans(draws.values, draws.key, draws.probability, plausibility, way)
 
     def _alone(self, question: Question, query: Query, none: Plans) -> Plans:
         """Plans that change one feature, wherever the model's answer along it is the wanted one; or `none`."""

@@ -17,12 +17,12 @@ from dicoflex.explorer.asking import Asker
 from dicoflex.explorer.cohort import ManyPeople
 from dicoflex.explorer.facts import facts_of
 from dicoflex.explorer.limits import wish_of
-from dicoflex.explorer.loosening import Loosener
 from dicoflex.explorer.messages import Asking, Cohort, Looking, Naming, RefusedError, Scoring, Settling, read
 from dicoflex.explorer.people import People
 from dicoflex.explorer.question import Question, label_of, request_of
 from dicoflex.explorer.receipt import Receipts
 from dicoflex.explorer.receipt_page import to_page
+from dicoflex.explorer.relaxation import Relaxer
 from dicoflex.explorer.settling import Settler
 from dicoflex.explorer.strips import strips_of
 from dicoflex.explorer.texts import Names, Texts
@@ -71,7 +71,7 @@ class Explorer:
         self.asker = Asker(model, self.names, self.cells)
         self.wanted = self._wanted(target)
         self.settler = Settler(model, self.names, self.asker, self.question)
-        self.loosener = Loosener(model, self.names, self.asker, self.question)
+        self.relaxer = Relaxer(model, self.names, self.asker, self.question)
         self.cohort = ManyPeople(model, self.people, self.names, self.wanted)
         self.receipts = Receipts(model)
         self._answers: dict[str, Callable[[Any], dict[str, Any]]] = {
@@ -82,7 +82,7 @@ class Explorer:
             "search": self._search,
             "score": self._score,
             "settle": self._settle,
-            "loosen": self._loosen,
+            "relax": self._relax,
             "cohort": self._cohort,
             "receipt": self._receipt,
         }
@@ -134,7 +134,7 @@ class Explorer:
     def _score(self, body: Any) -> dict[str, Any]:
         asked = read(Scoring, body)
         own = self.cells.encoded(self.cells.by_name(asked.values, self.names.keys))
-        now = self.model.stand_in.probabilities(own[None])[0]
+        now = self.model.surrogate.probabilities(own[None])[0]
         target = label_of(asked.target, self.model, now)
         which = [j for j, key in enumerate(self.names.keys) if asked.features is None or key in asked.features]
         chance = float(now[target])
@@ -151,9 +151,9 @@ class Explorer:
         asked = read(Settling, body)
         return {"seq": asked.seq, **self.settler.settle(asked)}
 
-    def _loosen(self, body: Any) -> dict[str, Any]:
+    def _relax(self, body: Any) -> dict[str, Any]:
         asked = read(Asking, body)
-        return {"seq": asked.seq, "loosenings": self.loosener.loosenings(asked)}
+        return {"seq": asked.seq, "relaxations": self.relaxer.relaxations(asked)}
 
     def _receipt(self, body: Any) -> dict[str, Any]:
         asked = read(Settling, body)
@@ -182,7 +182,7 @@ class Explorer:
         else:
             cells = self.cells.by_name(asked.values or {}, self.names.keys)
             own = self.cells.encoded(cells)[None]
-            now = self.model.stand_in.probabilities(own)[0]
+            now = self.model.surrogate.probabilities(own)[0]
         target = label_of(asked.target, self.model, now)
         wish = wish_of(asked, own[0], self.names, self.cells)
         request = request_of(asked, self.model.labels[target], wish.constraints)

@@ -44,7 +44,7 @@ def facts_of(model: Model, names: Names, *, name: str, people: int, wanted: int)
             for i, label in enumerate(model.labels)
         },
         "has_confidence": model.has_confidence,
-        "agreement": model.report.get("stand_in_agreement"),
+        "agreement": model.report.get("surrogate_agreement"),
         "rows": model.report.get("rows"),
         "own": {
             "constraints": own.model_dump(mode="json"),

@@ -37,7 +37,7 @@ class People:
         self.names, self.model = names, model
         self.ids = _distinct([printable(str(plain(label))) for label in rows.index.to_flat_index()])
         self.places = {name: i for i, name in enumerate(self.ids)}
-        self.probabilities = model.stand_in.probabilities(self.values)
+        self.probabilities = model.surrogate.probabilities(self.values)
         self.result: NDArray[np.int64] = self.probabilities.argmax(axis=1)
         self.cells = Cells(model.plain_rows)
 

@@ -48,15 +48,15 @@ class PlanWriter:
             cells[j] = self.cells.shown(j, float(plans.values[i, j]))
         changes = [self._change(j, before[j], cells[j], of=len(changed)) for j in changed]
         words = [self._word(one) for one in changes]
-        sure, rarity = float(plans.probability[i]), float(plans.rarity[i])
+        sure, plausibility = float(plans.probability[i]), float(plans.plausibility[i])
         return {
             "key": key_text(int(plans.key[i])),
             "values": dict(zip(self.names.keys, cells, strict=True)),
             "changes": changes,
             "probability": round(sure, 6),
             "percent": percent(sure),
-            "rarity": None if math.isnan(rarity) else round(rarity, 4),
-            "rarity_words": _usual(rarity),
+            "plausibility": None if math.isnan(plausibility) else round(plausibility, 4),
+            "plausibility_words": _usual(plausibility),
             "way": int(plans.way[i]),
             "cost": cost,
             "sentence": words,
@@ -101,11 +101,11 @@ def key_text(key: int) -> str:
     return f"{key:016x}"
 
 
-def _usual(rarity: float) -> str:
+def _usual(plausibility: float) -> str:
     """How usual a plan is among real rows of its result."""
-    if math.isnan(rarity):
+    if math.isnan(plausibility):
         return ""
-    tenths = math.floor(10 * rarity)
+    tenths = math.floor(10 * plausibility)
     return f"more usual than {tenths} in 10" if tenths else "less usual than 9 in 10"
 
 

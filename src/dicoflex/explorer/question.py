@@ -26,7 +26,7 @@ class Question:
     """Plans for one row.
 
     own: the row, encoded (1, d). cells: its plain values. person: its name, None for values entered by hand. now: what
-    the stand-in says of it, class by class. target: the class asked for. request: what is asked, with all limits.
+    the surrogate says of it, class by class. target: the class asked for. request: what is asked, with all limits.
     limits: the caller's own, one by one.
     """
 

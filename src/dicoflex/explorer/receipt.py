@@ -51,7 +51,7 @@ class Receipts:
             which = "no plan is chosen" if odd is None else f"the plan {odd!r} is not among the answers"
             raise RefusedError(f"{which}; ask again and choose one that is shown", place="/keys")
         verdicts = self.settler.verdicts(question, found, list(keys))
-        query, now = found.query, self.model.stand_in.probabilities(question.own)[0]
+        query, now = found.query, self.model.surrogate.probabilities(question.own)[0]
         record = {
             "kind": KIND,
             "version": VERSION,
@@ -104,7 +104,7 @@ def _again(record: dict[str, Any], model: Model) -> dict[str, Any]:
     receipts, cells = Receipts(model), Cells(model.plain_rows)
     plain = cells.by_name(record["row"], receipts.names.keys)
     own = cells.encoded(plain)[None]
-    now = model.stand_in.probabilities(own)[0]
+    now = model.surrogate.probabilities(own)[0]
     request = Request.model_validate(record["request"])
     question = Question(
         model, own, plain, record["person"], now=now, target=label_of(record["target"], model, now), request=request,
@@ -117,7 +117,7 @@ def _again(record: dict[str, Any], model: Model) -> dict[str, Any]:
 def _plan(plan: dict[str, Any], verdict: dict[str, Any]) -> dict[str, Any]:
     changes = [{part: one[part] for part in ("feature", "before", "after")} for one in plan["changes"]]
     obeys = [{part: one[part] for part in ("constraint", "holds")} for one in verdict["checks"]]
-    kept = {part: plan[part] for part in ("key", "values", "probability", "rarity", "cost")}
+    kept = {part: plan[part] for part in ("key", "values", "probability", "plausibility", "cost")}
     return {**kept, "changes": changes, "obeys": obeys}
 
 

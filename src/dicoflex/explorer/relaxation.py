@@ -1,14 +1,14 @@
-"""What to loosen where too little is found: each with what to send instead, and how many plans it gives."""
+"""What to relax where too little is found: each with what to send instead, and how many plans it gives."""
 
 from __future__ import annotations
 
-__all__ = ["Loosener"]
+__all__ = ["Relaxer"]
 
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from dicoflex.answers.loosening import Loosening, confidence_loosened, loosened, sentence_of
 from dicoflex.answers.pool import Pool
+from dicoflex.answers.relaxation import Relaxation, confidence_relaxed, relaxed, sentence_of
 from dicoflex.constraints import Constraints
 from dicoflex.errors import ConstraintError
 from dicoflex.explorer.asking import Asker
@@ -25,14 +25,14 @@ MOST_TRIED = 40
 PIECES = ("pinned", "refused")
 
 
-class Loosener:
-    """Tries to loosen one limit at a time. question: what an asking means."""
+class Relaxer:
+    """Tries to relax one limit at a time. question: what an asking means."""
 
     def __init__(self, model: Model, names: Names, asker: Asker, question: Callable[[Asking], Question]) -> None:
         self.model, self.names, self.asker, self.question = model, names, asker, question
 
-    def loosenings(self, asked: Asking) -> list[dict[str, Any]]:
-        """The loosenings that give more plans than there are, those that give most first."""
+    def relaxations(self, asked: Asking) -> list[dict[str, Any]]:
+        """The relaxations that give more plans than there are, those that give most first."""
         question = self.question(asked)
         if question.is_already:
             return []
@@ -56,7 +56,7 @@ class Loosener:
             return asked.model_copy(update={"constraints": as_body(constraints, self.names)})
 
         ones = [limit.one for limit in limits.values()][:MOST_TRIED]
-        steps = loosened(
+        steps = relaxed(
             stated, ones, question.own[0], self.model.encoding, lambda c: self._look(changed(c)), more_than=count
         )
         for step in steps:
@@ -93,10 +93,10 @@ class Loosener:
             return asked.model_copy(update={"confidence": confidence})
 
         lowest = float(sure.lowest[question.target])
-        steps = confidence_loosened(Constraints(), given, lowest, lambda c: self._look(changed(c)), more_than=count)
+        steps = confidence_relaxed(Constraints(), given, lowest, lambda c: self._look(changed(c)), more_than=count)
         return [self._told("confidence", step, changed(float(step.after))) for step in steps]
 
-    def _told(self, name: str, step: Loosening, asked: Asking) -> dict[str, Any]:
+    def _told(self, name: str, step: Relaxation, asked: Asking) -> dict[str, Any]:
         j = None if step.feature is None else self.names.schema.position(step.feature)
 
         def show(value: Any) -> str:

@@ -103,7 +103,7 @@ class Settler:
             if pool is None or len(pool) == 0:
                 found.append({"changes": changes, "probability": None, "percent": "–", "found": 0})
                 continue
-            best = float(self.model.stand_in.probabilities(pool.reached)[:, question.target].max())
+            best = float(self.model.surrogate.probabilities(pool.reached)[:, question.target].max())
             found.append(
                 {"changes": changes, "probability": round(best, 6), "percent": percent(best), "found": len(pool)}
             )

@@ -41,7 +41,7 @@ def strips_of(
     for j, grid, at in zip(which, grids, start[:-1], strict=True):
         rows[at : at + len(grid), j] = grid
     rows = model.encoding.snap(rows) if len(rows) else rows
-    said = model.stand_in.probabilities(rows)[:, target] if len(rows) else np.zeros(0)
+    said = model.surrogate.probabilities(rows)[:, target] if len(rows) else np.zeros(0)
     found = {}
     for j, grid, at in zip(which, grids, start[:-1], strict=True):
         plain = [cells.shown(j, value) for value in rows[at : at + len(grid), j].tolist()]

@@ -39,7 +39,7 @@ def as_body(constraints: Constraints, names: Names) -> dict[str, Any]:
 
 
 def parts_of(asked: Asking) -> dict[str, Any]:
-    """The parts of an asking that loosening it may change."""
+    """The parts of an asking that relaxation it may change."""
     return {
         "constraints": asked.constraints,
         "pinned": asked.pinned,

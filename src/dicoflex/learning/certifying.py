@@ -1,7 +1,7 @@
-"""What held-out rows teach: the margin by which the stand-in must be surer, and how often answers are valid.
+"""What held-out rows teach: the margin by which the surrogate must be surer, and how often answers are valid.
 
 Held-out rows are asked about as users would ask: anything may change, few features, or some frozen. The answers are
-refined with the least margin and shown to the judge once. What the stand-in said too much gives the margin. With it,
+refined with the least margin and shown to the judge once. What the surrogate said too much gives the margin. With it,
 the default confidence is found at which answers last; further held-out rows, answered at that, give the counts that the
 certified rate is made of.
 """
@@ -38,7 +38,7 @@ HELD = 0.95
 """The share of answers in which the model is to be as sure as was asked for."""
 LEAST, MOST = 0.02, 0.3
 FEW_LABELS = 0.37, 0.39
-"""On few labels alone the stand-in is trusted only where it is all but certain: its boundary is one of many."""
+"""On few labels alone the surrogate is trusted only where it is all but certain: its boundary is one of many."""
 EXACT = 1e-6
 """The margin of an exact copy: it says what the model says, but a tie, or the rounding of a sum, is no decision."""
 ENOUGH = 40
@@ -51,7 +51,7 @@ FIRST = 0.6
 
 @dataclass(frozen=True)
 class Found(Columns):
-    """Answers to held-out rows: what was asked for, what the stand-in said, where they lie."""
+    """Answers to held-out rows: what was asked for, what the surrogate said, where they lie."""
 
     sort: Ints
     target: Ints
@@ -101,8 +101,8 @@ def certified(
 
 
 def _room(model: Model, values: Values, labels: Ints) -> float:
-    """How much surer than asked for the stand-in is of a middling row: no more can be asked of an answer."""
-    own = model.stand_in.probabilities(values)[np.arange(len(values)), labels]
+    """How much surer than asked for the surrogate is of a middling row: no more can be asked of an answer."""
+    own = model.surrogate.probabilities(values)[np.arange(len(values)), labels]
     return max(LEAST, float(np.median(own - model.confidence.default[labels]))) if len(values) else LEAST
 
 
@@ -187,7 +187,7 @@ def _asked(model: Model, values: Values, asked: tuple[Ints, Ints], request: Requ
 
 
 def _margins(model: Model, found: Found, judge: Judge, limits: tuple[float, float]) -> Floats:
-    """Per class and region the quantile of what the stand-in said too much."""
+    """Per class and region the quantile of what the surrogate said too much."""
     truth = judge(found.values)[np.arange(len(found.values)), found.target]
     least, most = limits
     out = np.full((len(model.classes), 2), least)
@@ -197,7 +197,7 @@ def _margins(model: Model, found: Found, judge: Judge, limits: tuple[float, floa
             if len(error) >= ENOUGH:
                 out[label, int(region)] = np.clip(np.quantile(error, HELD), least, most)
             elif region:
-                # Too few to know: what lies far out is answered only where the stand-in is nearly certain.
+                # Too few to know: what lies far out is answered only where the surrogate is nearly certain.
                 out[label, 1] = most
     return out
 

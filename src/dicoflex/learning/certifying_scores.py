@@ -29,7 +29,7 @@ INTERVALS = 12
 ROWS = 8
 HELD = 0.985
 FAR_OUT = 0.08
-"""How much surer the stand-in must be where a changed number lies far out."""
+"""How much surer the surrogate must be where a changed number lies far out."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def certified_scores(
 ) -> Model:  # fmt: skip
     """The model with a spread and counts from held-out rows of these ranks; `name` says who the judge is.
 
-    Answers go to where the stand-in is just sure enough, and so to where it errs: how far off it is there is what the
+    Answers go to where the surrogate is just sure enough, and so to where it errs: how far off it is there is what the
     spread must allow for, more than how far off it is of real rows.
     """
     rng, deadline = np.random.default_rng(seed), deadline or Deadline()
@@ -68,11 +68,11 @@ def certified_scores(
 
 
 def _spread(model: Model, asked: _Asked, truth: Floats, n_rows: int) -> float:
-    """The spread under which as many answers as should are inside, by how far the stand-in errs towards the outside.
+    """The spread under which as many answers as should are inside, by how far the surrogate errs towards the outside.
 
     Few rows tell it badly, and it is taken the wider for that.
     """
-    said = model.stand_in.scores(asked.found.values)  # type: ignore[attr-defined]
+    said = model.surrogate.scores(asked.found.values)  # type: ignore[attr-defined]
     error = np.where(said - asked.low <= asked.high - said, said - truth, truth - said)
     sure = float(model.confidence.default[0]) + LEAST
     needed = float(np.quantile(error, HELD) / np.log(sure / (1 - sure)) * (1 + 1 / np.sqrt(n_rows)))

@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 
 from dicoflex.errors import SettingError
 from dicoflex.learning.black_box import BlackBox
-from dicoflex.stand_in import Forest, Network, StandIn, Votes
-from dicoflex.stand_in.network import ACTIVATIONS
+from dicoflex.surrogate import Forest, Network, Surrogate, Votes
+from dicoflex.surrogate.network import ACTIVATIONS
 from dicoflex.table.columns import column_dtype
 from dicoflex.table.encoding import Encoding, Values
 
@@ -52,7 +52,7 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 
-def copied(model: Any, encoding: Encoding, values: Values, order: Sequence[int]) -> StandIn:
+def copied(model: Any, encoding: Encoding, values: Values, order: Sequence[int]) -> Surrogate:
     """The surrogate that computes what `model` computes.
 
     Parameters
@@ -80,7 +80,7 @@ def copied(model: Any, encoding: Encoding, values: Values, order: Sequence[int])
         return _forest(read, order) if isinstance(read, Ensemble) else _network(read, order)
 
 
-def agreement_of(stand_in: StandIn, black_box: BlackBox, values: Values, answers: Floats, seed: int) -> float:
+def agreement_of(surrogate: Surrogate, black_box: BlackBox, values: Values, answers: Floats, seed: int) -> float:
     """The share of rows on which a copy and its model decide alike; a copy that is none is refused.
 
     Looked at are the table's rows with the model's `answers`, and rows whose cells are from different ones of them.
@@ -89,7 +89,7 @@ def agreement_of(stand_in: StandIn, black_box: BlackBox, values: Values, answers
     rng = np.random.default_rng(seed)
     picks = rng.integers(len(values), size=(CROSSED, values.shape[1]))
     crossed = np.take_along_axis(values, picks, axis=0)
-    ours = np.concatenate([stand_in.probabilities(rows) for rows in (values, crossed)])
+    ours = np.concatenate([surrogate.probabilities(rows) for rows in (values, crossed)])
     theirs = np.concatenate([answers, black_box.answers(crossed)])
     clear = np.diff(np.sort(theirs, axis=1)[:, -2:], axis=1)[:, 0] > TIES
     same = (ours.argmax(axis=1) == theirs.argmax(axis=1)) | ~clear

@@ -1,7 +1,7 @@
-"""A stand-in from labels alone: few rows make it too sure of itself, so it is cross-fitted and its sureness corrected.
+"""A surrogate from labels alone: few rows make it too sure of itself, so it is cross-fitted and its sureness corrected.
 
-Stand-ins that each leave out a part of the rows say how sure one may be of rows that it has not seen. A temperature t
-that makes those held-out labels likeliest divides the scores of the stand-in that has seen all rows:
+Surrogates that each leave out a part of the rows say how sure one may be of rows that it has not seen. A temperature t
+that makes those held-out labels likeliest divides the scores of the surrogate that has seen all rows:
 
     t = argmin_t  - sum_i log softmax(s_{-i}(x_i) / t)[y_i],    p(y | x) = softmax(s(x) / t)[y]
 
@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dicoflex.learning.stand_in import learn, learn_perceptron, learn_trees, round_splits
-from dicoflex.stand_in import Both, StandIn
+from dicoflex.learning.surrogate import learn, learn_perceptron, learn_trees, round_splits
+from dicoflex.surrogate import Both, Surrogate
 from dicoflex.table.encoding import Encoding, Values
 
 Floats = NDArray[np.float64]
@@ -35,17 +35,17 @@ LEAST = 1e-9
 
 @dataclass(frozen=True)
 class FewLabels:
-    """stand_in: the corrected one, to answer with. plain: the one that pairs are made with, which must only tell the
+    """surrogate: the corrected one, to answer with. plain: the one that pairs are made with, which must only tell the
     labels apart. agreement: the share of labels that parts named right without having seen them. judge: their mean."""
 
-    stand_in: StandIn
-    plain: StandIn
+    surrogate: Surrogate
+    plain: Surrogate
     agreement: float
     judge: Judge
 
 
 def learn_few(encoding: Encoding, values: Values, hard: Floats, *, seed: int, min_count: int = 1) -> FewLabels:
-    """Stand-ins from labels alone.
+    """Surrogates from labels alone.
 
     min_count: with more than one, trees split at round numbers.
     """
@@ -69,10 +69,10 @@ def learn_few(encoding: Encoding, values: Values, hard: Floats, *, seed: int, mi
 
 def _cross_fitted(
     encoding: Encoding, values: Values, hard: Floats, seed: int
-) -> tuple[list[StandIn], Floats, Floats]:  # fmt: skip
-    """A stand-in per part left out, and what its perceptron and its trees say of the rows that they have not seen."""
+) -> tuple[list[Surrogate], Floats, Floats]:  # fmt: skip
+    """A surrogate per part left out, and what its perceptron and its trees say of the rows that they have not seen."""
     part_of = np.random.default_rng(seed).permutation(len(values)) % PARTS
-    said, by_trees, parts = np.empty(hard.shape), np.empty(hard.shape), list[StandIn]()
+    said, by_trees, parts = np.empty(hard.shape), np.empty(hard.shape), list[Surrogate]()
     for part in range(PARTS):
         out = part_of == part
         net = learn_perceptron(encoding, values[~out], hard[~out], seed + 1 + part)

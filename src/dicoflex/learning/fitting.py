@@ -29,11 +29,11 @@ from dicoflex.learning.plain import fit_plain
 from dicoflex.learning.plan import Plan, check_room, mask_set, schema_for
 from dicoflex.learning.private_rows import draw_private
 from dicoflex.learning.reporting import Learned, coherence_for, facts_of, history_of, marginals_for, told, warn_of_weak
-from dicoflex.learning.stand_in import learn
 from dicoflex.learning.steps import Fitted, Task
+from dicoflex.learning.surrogate import learn
 from dicoflex.learning.surviving import retrained, with_survival
 from dicoflex.model import EXACT, Model, classes_of
-from dicoflex.stand_in import StandIn
+from dicoflex.surrogate import Surrogate
 from dicoflex.table.encoding import Encoding
 from dicoflex.table.survey import Rows, take_rows
 
@@ -73,7 +73,7 @@ def learn_model(
     probabilities = None if black_box is None else agreed(black_box, rows.values, rows.labels, names)
     sure = None if probabilities is None else probabilities[np.arange(len(rows.labels)), rows.labels]
     table = Table(rows.encoding, rows.values, rows.labels, len(names), sure, min_count)
-    copy: tuple[StandIn, float] | None = None
+    copy: tuple[Surrogate, float] | None = None
     if exact is not None:
         assert black_box is not None
         assert probabilities is not None
@@ -93,7 +93,7 @@ def learn_model(
     counted: dict[str, Any] = {"rows": len(X), "rows_left_out": rows.left_out, "min_count": min_count}
     counted |= {} if threshold is None else {"threshold": float(threshold)}
     counted |= {} if copy is None else {"surrogate": EXACT}
-    warn_of_weak(model, fitted.facts["stand_in_agreement"])
+    warn_of_weak(model, fitted.facts["surrogate_agreement"])
     # The geometric mechanism needs no delta.
     counted |= {} if plan.epsilon is None else {"privacy": {"epsilon": plan.epsilon, "delta": 0.0}}
     facts = {**fitted.facts, **counted, "leakage": leakage, **facts_of(task, fitted, time.monotonic() - started)}
@@ -103,7 +103,7 @@ def learn_model(
 def _refinable(task: Task, fitted: Fitted, model: Model) -> Model:
     """The model with what goes together and what held-out rows teach.
 
-    The judge of their answers is the black box, or stand-ins that saw other labels than the model's own.
+    The judge of their answers is the black box, or surrogates that saw other labels than the model's own.
     """
     model = replace(model, coherence=task.coherence, certificate=Certificate.none(task.table.n_classes))
     held = np.flatnonzero(fitted.held)
@@ -147,7 +147,7 @@ def _model(task: Task, fitted: Fitted, rows: Rows, names: list[Any]) -> Model:
         encoding=rows.encoding,
         classes=classes_of(names),
         generator=fitted.generator,
-        stand_in=fitted.stand_in,
+        surrogate=fitted.surrogate,
         confidence=fitted.confidence,
         exponents=task.config.exponents,
         has_confidence=has_confidence,

@@ -58,7 +58,7 @@ class Intervals(Columns):
         return held
 
     def chance(self, ranks: Floats, which: Ints, spread: float) -> Floats:
-        """The probability that each score lies in the interval of that number, where a stand-in says these ranks."""
+        """The probability that each score lies in the interval of that number, where a surrogate says these ranks."""
         return inside(ranks, self.low[which], self.high[which], spread)
 
     def surest(self, spread: float) -> Floats:
@@ -69,7 +69,7 @@ class Intervals(Columns):
 
 @dataclass
 class IntervalTeacher:
-    """Draws training pairs from a table whose rows have these ranks; `spread` is set when the stand-in is known."""
+    """Draws training pairs from a table whose rows have these ranks; `spread` is set when the surrogate is known."""
 
     table: Table
     ranks: Floats

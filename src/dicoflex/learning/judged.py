@@ -16,7 +16,6 @@ from dicoflex.learning.config import ENDS
 from dicoflex.learning.few_labels import FEW_ROWS, LEAST_ROWS, FewLabels, learn_few
 from dicoflex.learning.interval_pairs import IntervalTeacher
 from dicoflex.learning.pairs import Batch, Pairs, Teacher, blend, clamp, point_masses, prefer_sparse, sparsify
-from dicoflex.learning.stand_in import MOST_ROWS, learn
 from dicoflex.learning.steps import (
     Fitted,
     Task,
@@ -26,11 +25,12 @@ from dicoflex.learning.steps import (
     train_first,
     train_stage,
 )
+from dicoflex.learning.surrogate import MOST_ROWS, learn
 from dicoflex.learning.training import History, TrainingSet
 from dicoflex.model import Confidence
 from dicoflex.runtime.progress import Deadline
 from dicoflex.runtime.randomness import row_keys
-from dicoflex.stand_in import Both, Forest, Perceptron, StandIn
+from dicoflex.surrogate import Both, Forest, Perceptron, Surrogate
 from dicoflex.table.encoding import Values
 from dicoflex.values import differ
 
@@ -40,7 +40,7 @@ Bools = NDArray[np.bool_]
 DEFAULT_CONFIDENCE = 0.7
 ROWS_FOR_CONFIDENCE = 100
 TOP_CONFIDENCE = 0.99
-STAND_IN_FLOOR = 0.6
+SURROGATE_FLOOR = 0.6
 OWN_DRAWS_PER_ROW = 40
 LEAST_USUAL = 0.05
 PIECE = 1000
@@ -68,10 +68,10 @@ class Judged:
         self.task, self.table, self.config = task, task.table, task.config
         self.rng = np.random.default_rng(task.seed)
         self.teacher, self.held = self._teacher()
-        # Nothing near held-out rows is learned from: how far the stand-in can be trusted is found out on them.
+        # Nothing near held-out rows is learned from: how far the surrogate can be trusted is found out on them.
         rows = self._rows()
         self.seen_values, self.seen_answers = [self.table.values[rows]], [self._known()[rows]]
-        self.stand_in: StandIn | None = None
+        self.surrogate: Surrogate | None = None
         self.agreement = 0.0
         self.few: FewLabels | None = None
         self.deadline = task.deadline
@@ -82,7 +82,7 @@ class Judged:
         """What pairs point to: the table's rows, then those between two of them."""
 
     def run(self) -> Fitted:
-        self._learn_stand_in(first=True)
+        self._learn_surrogate(first=True)
         parts, held_out = self._bank()
         generator = self._new_generator()
         training_set = TrainingSet(parts, held_out, self.table.values, self.answers)
@@ -95,21 +95,21 @@ class Judged:
                 break
             histories.append(self._own_round(generator, parts, held_out, number))
         try:
-            self._learn_stand_in(first=False)
+            self._learn_surrogate(first=False)
             self._sharpen(parts)
         except KeyboardInterrupt:
             # The last one that was learned, which answers were judged by so far, is kept.
             self.deadline.cut("surrogate")
-        assert self.stand_in is not None
+        assert self.surrogate is not None
         facts = {
             "pairs": int(sum(map(len, parts))),
-            "stand_in": self.stand_in.kind,
-            "stand_in_agreement": self.agreement,
+            "surrogate": self.surrogate.kind,
+            "surrogate_agreement": self.agreement,
             "sharpened": [round(error, 3) for error in self.errors],
         }
         return Fitted(
             generator,
-            self.stand_in,
+            self.surrogate,
             self.confidence,
             histories,
             self.held,
@@ -128,7 +128,7 @@ class Judged:
         return _balanced(self.table.labels, rows, self.table.n_classes, n, self.rng)
 
     def _ask(self, values: Values, target: Ints, *, held: Bools | None = None) -> Floats:
-        """The judge's probability of each row's target; a black box's answers are kept to learn the stand-in from.
+        """The judge's probability of each row's target; a black box's answers are kept to learn the surrogate from.
 
         held: which rows are to teach nothing.
         """
@@ -156,13 +156,13 @@ class Judged:
         return int(min(len(values), left))
 
     def _doubt(self, values: Values, target: Ints) -> Floats:
-        """The stand-in's probability of each row's target."""
+        """The surrogate's probability of each row's target."""
         return self._chance(self._guess(values), target)
 
-    def _learn_stand_in(self, *, first: bool) -> None:
-        """The stand-in, from all that is known: at first also from crossings of near rows, where pairs will lie."""
+    def _learn_surrogate(self, *, first: bool) -> None:
+        """The surrogate, from all that is known: at first also from crossings of near rows, where pairs will lie."""
         if self.task.exact is not None:
-            self.stand_in, self.agreement = self.task.exact
+            self.surrogate, self.agreement = self.task.exact
             return
         if first and self.task.black_box is not None:
             pairs = clamp(self.teacher.propose(self._anchors(self._rows()), rng=self.rng, k=2))
@@ -180,13 +180,13 @@ class Judged:
         self._learn(values, answers, thorough=not first, deadline=stage)
 
     def _learn(self, values: Values, answers: Floats, *, thorough: bool, deadline: Deadline) -> None:
-        """The stand-in that follows these answers."""
+        """The surrogate that follows these answers."""
         seed, min_count = self.task.seed, self.table.min_count
         if self.task.black_box is None and LEAST_ROWS <= len(values) <= FEW_ROWS:
             self.few = learn_few(self.table.encoding, values, answers, seed=seed, min_count=min_count)
-            self.stand_in, self.agreement = self.few.stand_in, self.few.agreement
+            self.surrogate, self.agreement = self.few.surrogate, self.few.agreement
             return
-        self.stand_in, self.agreement = learn(
+        self.surrogate, self.agreement = learn(
             self.table.encoding, values, answers,
             seed=seed, min_count=min_count, thorough=thorough, deadline=deadline, kinds=self.kinds,
         )  # fmt: skip
@@ -201,7 +201,7 @@ class Judged:
             return
         stage = self.deadline.part(ENDS.surrogate)
         pairs, new = Pairs.join(parts), 0
-        self.kinds = KINDS[self.stand_in.kind] if self.stand_in is not None else self.kinds
+        self.kinds = KINDS[self.surrogate.kind] if self.surrogate is not None else self.kinds
         for _ in range(SHARPENED):
             if stage.is_over:
                 stage.cut("surrogate")
@@ -239,7 +239,7 @@ class Judged:
         return self.table.encoding.snap(answers - (1 - high[:, None]) * step)
 
     def _bank(self) -> tuple[list[Pairs], Pairs]:
-        """Pairs from the neighbour search, clamped, sparsified by the stand-in and confirmed by the judge."""
+        """Pairs from the neighbour search, clamped, sparsified by the surrogate and confirmed by the judge."""
         everyone = np.arange(len(self.table.values))
         passes = [self._anchors(everyone) for _ in range(self.config.passes)]
         parts: list[Pairs] = []
@@ -274,7 +274,7 @@ class Judged:
         return [part for part in parts if len(part)], held_out_pairs(held_parts, parts, self.rng)
 
     def _confirmed(self, pairs: Pairs, rows: Values) -> Pairs:
-        """Pairs clamped, sparsified by the stand-in and confirmed by the judge; their matrices are made once."""
+        """Pairs clamped, sparsified by the surrogate and confirmed by the judge; their matrices are made once."""
         batch = clamp(pairs).batch(self.table.values, rows)
         likely = self._doubt(batch.answers, batch.context.target) >= batch.context.confidence
         likely &= differ(batch.answers, batch.context.query).any(axis=1)
@@ -339,7 +339,7 @@ class Judged:
 
     def _teacher(self) -> tuple[Teacher | IntervalTeacher, Bools]:
         """Who draws pairs, and which rows are held out; sets the confidences that can be asked for."""
-        labels_alone = Confidence.same(self.table.n_classes, STAND_IN_FLOOR)
+        labels_alone = Confidence.same(self.table.n_classes, SURROGATE_FLOOR)
         self.confidence = labels_alone if self.task.probabilities is None else _supported(self.table)
         return make_teacher(self.task, self.task.conditions(self.confidence), self.rng, self.config.level_weight)
 
@@ -352,8 +352,8 @@ class Judged:
         return self.task.new_generator()
 
     def _guess(self, values: Values) -> Floats:
-        """What the stand-in says of rows, in the terms of the black box."""
-        judge = self.stand_in if self.few is None else self.few.plain
+        """What the surrogate says of rows, in the terms of the black box."""
+        judge = self.surrogate if self.few is None else self.few.plain
         assert judge is not None
         return judge.probabilities(values)
 

@@ -7,7 +7,6 @@ __all__ = ["fit_plain"]
 import numpy as np
 from numpy.typing import NDArray
 
-from dicoflex.learning.stand_in import learn
 from dicoflex.learning.steps import (
     Fitted,
     Task,
@@ -16,6 +15,7 @@ from dicoflex.learning.steps import (
     split_pairs,
     train_first,
 )
+from dicoflex.learning.surrogate import learn
 from dicoflex.learning.training import TrainingSet
 from dicoflex.model import Confidence
 
@@ -38,11 +38,11 @@ def fit_plain(task: Task) -> Fitted:
     training_set = TrainingSet(parts, held_out_pairs(held_parts, parts, rng), table.values, table.values)
     history = train_first(generator, training_set, task)
     hard = np.eye(table.n_classes)[table.labels]
-    stand_in, agreement = task.exact or learn(
+    surrogate, agreement = task.exact or learn(
         table.encoding, table.values, hard, seed=task.seed, min_count=table.min_count
     )
-    facts = {"pairs": int(sum(map(len, parts))), "stand_in": stand_in.kind, "stand_in_agreement": agreement}
-    return Fitted(generator, stand_in, confidence, [history], held, facts)
+    facts = {"pairs": int(sum(map(len, parts))), "surrogate": surrogate.kind, "surrogate_agreement": agreement}
+    return Fitted(generator, surrogate, confidence, [history], held, facts)
 
 
 def _anchors(task: Task, rng: np.random.Generator) -> NDArray[np.int64]:

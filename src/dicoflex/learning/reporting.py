@@ -22,7 +22,7 @@ from dicoflex.table.marginals import Marginals
 from dicoflex.table.rarity import round_count
 
 COUNTS = ("rows", "rows_left_out", "rows_used", "pairs", "black_box_rows")
-SHARES = ("stand_in_agreement", "held_out_loss")
+SHARES = ("surrogate_agreement", "held_out_loss")
 LEAST_AGREEMENT, LEAST_EXPLAINED = 0.75, 0.5
 """Below which share of labels that the surrogate gets right, or of how scores differ, a fit warns."""
 SAFE_ENOUGH = 0.75

@@ -22,7 +22,7 @@ from dicoflex.learning.config import ENDS
 from dicoflex.learning.plan import Plan, check_room, mask_set, schema_for
 from dicoflex.learning.reporting import Learned, coherence_for, facts_of, history_of, marginals_for, told, warn_of_weak
 from dicoflex.learning.score_box import Predict, ScoreBox, read_scores
-from dicoflex.learning.score_stand_in import learn_score
+from dicoflex.learning.score_surrogate import learn_score
 from dicoflex.learning.scored import bands_of, fit_scored
 from dicoflex.learning.steps import Fitted, Task
 from dicoflex.model import BANDS, Model, classes_of
@@ -65,7 +65,7 @@ def learn_scores(X: pd.DataFrame, y: Any, plan: Plan, *, predict: Predict | Call
     )  # fmt: skip
     fitted, score = fit_scored(task, score)
     model = _refinable(task, fitted, _model(task, fitted, rows, score), ranks)
-    warn_of_weak(model, fitted.facts["stand_in_agreement"])
+    warn_of_weak(model, fitted.facts["surrogate_agreement"])
     counted: dict[str, Any] = {"rows": len(X), "rows_left_out": rows.left_out, "min_count": min_count}
     counted["score"] = _spread_facts(model)
     facts = {**fitted.facts, **counted, **facts_of(task, fitted, time.monotonic() - started)}
@@ -77,7 +77,7 @@ def _model(task: Task, fitted: Fitted, rows: Rows, score: Score) -> Model:
         encoding=rows.encoding,
         classes=classes_of([]),
         generator=fitted.generator,
-        stand_in=fitted.stand_in,
+        surrogate=fitted.surrogate,
         confidence=fitted.confidence,
         exponents=task.config.exponents,
         has_confidence=task.black_box is not None,
@@ -104,7 +104,7 @@ def _spread_facts(model: Model) -> dict[str, float]:
 
 
 def _refinable(task: Task, fitted: Fitted, model: Model, ranks: NDArray[np.float64]) -> Model:
-    """The model with what goes together and what held-out rows teach; without a black box, another stand-in judges."""
+    """The model with what goes together and what held-out rows teach; without a black box, another surrogate judges."""
     if task.coherence is None:
         return model
     model = replace(model, coherence=task.coherence, certificate=Certificate.none(1))
@@ -118,7 +118,7 @@ def _refinable(task: Task, fitted: Fitted, model: Model, ranks: NDArray[np.float
     else:
         other = learn_score(
             table.encoding, table.values[held], ranks[held], seed=task.seed + 1, min_count=table.min_count
-        ).stand_in
+        ).surrogate
         judge, name = other.scores, LABELS
     try:
         return certified_scores(

@@ -1,4 +1,4 @@
-"""Learning a stand-in for scores: the better of a perceptron and boosted trees, by their errors on held-out rows."""
+"""Learning a surrogate for scores: the better of a perceptron and boosted trees, by their errors on held-out rows."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import torch
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingRegressor
 
-from dicoflex.learning.stand_in import MOST_ROWS, exported, fit_net, round_splits
+from dicoflex.learning.surrogate import MOST_ROWS, exported, fit_net, round_splits
 from dicoflex.runtime.progress import Deadline
 from dicoflex.runtime.threads import one_openmp_thread
-from dicoflex.stand_in import Forest, Perceptron, ScoreStandIn
+from dicoflex.surrogate import Forest, Perceptron, ScoreSurrogate
 from dicoflex.table.encoding import Encoding, Values
 
 Floats = NDArray[np.float64]
@@ -29,9 +29,9 @@ GOOD_ENOUGH = 0.004
 
 @dataclass(frozen=True)
 class Followed:
-    """A stand-in for scores; spread: the scale of its errors in rank; explained: of the variance of held-out rows."""
+    """A surrogate for scores; spread: the scale of its errors in rank; explained: of the variance of held-out rows."""
 
-    stand_in: ScoreStandIn
+    surrogate: ScoreSurrogate
     spread: float
     explained: float
 
@@ -40,7 +40,7 @@ def learn_score(
     encoding: Encoding, values: Values, ranks: Floats, *, seed: int, min_count: int = 1, thorough: bool = False,
     deadline: Deadline | None = None,
 ) -> Followed:  # fmt: skip
-    """The better of two stand-ins for rows of these ranks; the second is tried only where the first leaves room."""
+    """The better of two surrogates for rows of these ranks; the second is tried only where the first leaves room."""
     deadline = deadline or Deadline()
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(values))
@@ -59,12 +59,12 @@ def learn_score(
     return min(best, _judged(forest, values[held], ranks[held]), key=lambda one: one.spread)
 
 
-def _judged(stand_in: ScoreStandIn, values: Values, ranks: Floats) -> Followed:
-    """How well a stand-in follows the ranks of rows that it did not learn from."""
-    error = stand_in.scores(values) - ranks
+def _judged(surrogate: ScoreSurrogate, values: Values, ranks: Floats) -> Followed:
+    """How well a surrogate follows the ranks of rows that it did not learn from."""
+    error = surrogate.scores(values) - ranks
     scale = max(float(np.quantile(np.abs(error), share)) / at for share, at in QUANTILES.items())
     explained = 1.0 - float(np.mean(error**2)) / max(float(np.var(ranks)), 1e-12)
-    return Followed(stand_in, float(np.clip(scale, LEAST_SPREAD, MOST_SPREAD)), explained)
+    return Followed(surrogate, float(np.clip(scale, LEAST_SPREAD, MOST_SPREAD)), explained)
 
 
 def _perceptron(

@@ -14,7 +14,7 @@ from dicoflex.generators.mixed import Mixed
 from dicoflex.learning.interval_pairs import Intervals, IntervalTeacher
 from dicoflex.learning.judged import Judged
 from dicoflex.learning.pairs import Pairs
-from dicoflex.learning.score_stand_in import learn_score
+from dicoflex.learning.score_surrogate import learn_score
 from dicoflex.learning.steps import Fitted, Task, held_out_rows
 from dicoflex.model import BANDS, Confidence
 from dicoflex.runtime.progress import Deadline
@@ -26,7 +26,7 @@ Ints = NDArray[np.int64]
 LOWEST, DEFAULT, HIGHEST = 0.7, 0.9, 0.97
 MOST_CROSSINGS, CROSSINGS_PER_ROW = 40_000, 100
 WIDER = 1.5
-"""By how much more than of real rows the stand-in is off where answers are, as far as is known before there are any."""
+"""By how much more than of real rows the surrogate is off where answers are, as far as known before there are any."""
 
 
 def bands_of(ranks: Floats) -> Ints:
@@ -35,7 +35,7 @@ def bands_of(ranks: Floats) -> Ints:
 
 
 def fit_scored(task: Task, score: Score) -> tuple[Fitted, Score]:
-    """A density of answers whose score lies in an interval, and the scores with the spread of the stand-in's errors."""
+    """A density of answers whose score lies in an interval, and the scores with the spread of its errors."""
     steps = _Scored(task, score)
     return steps.run(), replace(score, spread=steps.teacher.spread)
 
@@ -72,12 +72,12 @@ class _Scored(Judged):
         return generator
 
     def _guess(self, values: Values) -> Floats:
-        return self.followed.stand_in.scores(values)
+        return self.followed.surrogate.scores(values)
 
     def _chance(self, answers: Floats, target: Ints) -> Floats:
         return self.teacher.intervals.chance(answers, target, self.teacher.spread)
 
-    def _learn_stand_in(self, *, first: bool) -> None:
+    def _learn_surrogate(self, *, first: bool) -> None:
         """As for classes; a score must be known to a few percent of rank wherever answers may lie, so more is asked."""
         if first and self.task.black_box is not None:
             rows = self.table.values[self._rows()]
@@ -86,14 +86,14 @@ class _Scored(Judged):
             crossed = np.where(self.rng.random(one.shape) < self.rng.random((n, 1)), one, other)
             if n := self._affordable(crossed):
                 self._ask(crossed[:n], np.zeros(n, dtype=np.int64))
-        super()._learn_stand_in(first=first)
+        super()._learn_surrogate(first=first)
 
     def _learn(self, values: Values, answers: Floats, *, thorough: bool, deadline: Deadline) -> None:
         self.followed = learn_score(
             self.table.encoding, values, answers,
             seed=self.task.seed, min_count=self.table.min_count, thorough=thorough, deadline=deadline,
         )  # fmt: skip
-        self.stand_in, self.agreement = self.followed.stand_in, self.followed.explained
+        self.surrogate, self.agreement = self.followed.surrogate, self.followed.explained
         self.teacher.spread = WIDER * self.followed.spread
 
     @property

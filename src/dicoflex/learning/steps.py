@@ -31,20 +31,20 @@ from dicoflex.learning.training import History, TrainingSet, train
 from dicoflex.model import Confidence
 from dicoflex.neighbours import Pool
 from dicoflex.runtime.progress import Deadline, Progress
-from dicoflex.stand_in import StandIn
+from dicoflex.surrogate import Surrogate
 
 HELD_OUT = 0.1
 
 
 @dataclass
 class Fitted:
-    """What both ways leave: a density, a stand-in, the confidences per class, and facts to report.
+    """What both ways leave: a density, a surrogate, the confidences per class, and facts to report.
 
     judge: what answers to held-out rows are shown to, where there is no black box and few rows.
     """
 
     generator: Generator
-    stand_in: StandIn
+    surrogate: Surrogate
     confidence: Confidence
     histories: list[History]
     held: NDArray[np.bool_]
@@ -71,7 +71,7 @@ class Task:
     black_box: BlackBox | ScoreBox | None = None
     probabilities: NDArray[np.float64] | None = None
     coherence: Coherence | None = None
-    exact: tuple[StandIn, float] | None = None
+    exact: tuple[Surrogate, float] | None = None
     deadline: Deadline = field(default_factory=Deadline)
 
     @property

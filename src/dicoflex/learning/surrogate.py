@@ -19,8 +19,8 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from dicoflex.runtime.own_torch import own_numbers, with_gradients
 from dicoflex.runtime.progress import Deadline
 from dicoflex.runtime.threads import one_openmp_thread, one_torch_thread
-from dicoflex.stand_in import Both, Forest, Perceptron, StandIn
-from dicoflex.stand_in.perceptron import BOUND
+from dicoflex.surrogate import Both, Forest, Perceptron, Surrogate
+from dicoflex.surrogate.perceptron import BOUND
 from dicoflex.table.encoding import Encoding, Values
 from dicoflex.table.rarity import round_between
 
@@ -55,7 +55,7 @@ def learn(
     min_count: int = 1,
     thorough: bool = False,
     deadline: Deadline | None = None,
-) -> tuple[StandIn, float]:
+) -> tuple[Surrogate, float]:
     """The best surrogate, and the share of held-out rows on which it names the black box's class.
 
     Without `thorough` the better of two by that share; the second is tried only where the first leaves room. With it,
@@ -70,11 +70,11 @@ def learn(
     order = rng.permutation(len(values))
     n_held = min(max(len(values) // 8, 1), 20_000)
     held, rest = order[:n_held], order[n_held:] if len(values) > n_held else order
-    makers: dict[str, Callable[..., StandIn]] = {
+    makers: dict[str, Callable[..., Surrogate]] = {
         "mlp": partial(learn_perceptron, thorough=thorough, deadline=deadline),
         "trees": learn_trees,
     }
-    truth, made = probabilities[held], list[StandIn]()
+    truth, made = probabilities[held], list[Surrogate]()
     for kind in kinds:
         model = makers[kind](encoding, values[rest], probabilities[rest], seed)
         if isinstance(model, Forest) and min_count > 1:
@@ -89,7 +89,7 @@ def learn(
     return _best(made, values[held], truth, thorough=thorough)
 
 
-def _best(made: list[StandIn], values: Values, truth: Floats, *, thorough: bool) -> tuple[StandIn, float]:
+def _best(made: list[Surrogate], values: Values, truth: Floats, *, thorough: bool) -> tuple[Surrogate, float]:
     """The best of the surrogates, where it counts with both together, and its agreement with the truth."""
     said = [one.probabilities(values) for one in made]
     if not thorough:

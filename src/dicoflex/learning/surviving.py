@@ -24,11 +24,11 @@ from dicoflex.answers.query import Query
 from dicoflex.answers.refined import answers_to
 from dicoflex.certificate import SURVIVES, Survival
 from dicoflex.generators.base import Table
-from dicoflex.learning.stand_in import learn_perceptron, learn_trees
+from dicoflex.learning.surrogate import learn_perceptron, learn_trees
 from dicoflex.model import Confidence, Model
 from dicoflex.request import Request
 from dicoflex.runtime.progress import Deadline
-from dicoflex.stand_in import Network, Perceptron, StandIn
+from dicoflex.surrogate import Network, Perceptron, Surrogate
 from dicoflex.table.encoding import Values
 
 Floats = NDArray[np.float64]
@@ -49,7 +49,7 @@ LEAST_CLASSES = 2
 
 def retrained(
     model: Model, table: Table, probabilities: Floats, *, seed: int, deadline: Deadline | None = None
-) -> list[StandIn]:
+) -> list[Surrogate]:
     """Surrogates of tables like the one that the model was trained on, as they might have come out.
 
     Parameters
@@ -67,9 +67,9 @@ def retrained(
     """
     deadline = deadline or Deadline()
     rng = np.random.default_rng(seed)
-    smooth = isinstance(model.stand_in, Perceptron | Network)
+    smooth = isinstance(model.surrogate, Perceptron | Network)
     edges = np.cumsum(probabilities, axis=1)
-    made: list[StandIn] = []
+    made: list[Surrogate] = []
     for number in range(RETRAINED):
         if deadline.is_over and number >= LEAST_RETRAINED:
             deadline.cut("survival")
@@ -82,7 +82,7 @@ def retrained(
 
 
 def with_survival(
-    model: Model, values: Values, labels: Ints, judges: Sequence[StandIn], *, seed: int, min_count: int = 1,
+    model: Model, values: Values, labels: Ints, judges: Sequence[Surrogate], *, seed: int, min_count: int = 1,
     deadline: Deadline | None = None,
 ) -> Model:  # fmt: skip
     """The model with the survival of answers to held-out rows, and the default confidence that follows from it.
@@ -103,7 +103,12 @@ def with_survival(
 
 
 def _measured(
-    model: Model, values: Values, labels: Ints, judges: Sequence[StandIn], rng: np.random.Generator, deadline: Deadline
+    model: Model,
+    values: Values,
+    labels: Ints,
+    judges: Sequence[Surrogate],
+    rng: np.random.Generator,
+    deadline: Deadline,
 ) -> Survival | None:
     n_classes, n_levels = len(model.classes), len(LEVELS)
     sure = model.confidence
@@ -142,7 +147,7 @@ def _answered(model: Model, values: Values, label: int, grid: Floats, seed: int)
     return [(found.values[level == k], apart[level == k]) for k in range(len(grid))]
 
 
-def _kept(values: Values, label: int, judges: Sequence[StandIn]) -> Floats:
+def _kept(values: Values, label: int, judges: Sequence[Surrogate]) -> Floats:
     """The share of the judges that accept each answer."""
     if len(values) == 0:
         return np.zeros(0)

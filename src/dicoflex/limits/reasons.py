@@ -103,12 +103,12 @@ def _why_stuck(limits: Limits, query: Values, i: int, *, j: int) -> str:
         value = limits.constraints.pinned[name]
         return (
             f"{name} is pinned to {shown(value)}, its value is {_shown(limits, query, i, j)}, and "
-            f"{_why_not_pinned(limits, query, i, j)}; pin it to another value, or loosen the constraints on {name}"
+            f"{_why_not_pinned(limits, query, i, j)}; pin it to another value, or relax the constraints on {name}"
         )
     return (
         f"{name} is required to change, because strict is set and its value {_shown(limits, query, i, j)} is not one "
         f"that the constraints allow, and {_why_fixed(limits, query, i, j)}; "
-        f"leave strict out, or loosen the constraints on {name}"
+        f"leave strict out, or relax the constraints on {name}"
     )
 
 
@@ -123,7 +123,7 @@ def _why_nothing(limits: Limits, query: Values, i: int) -> str:
     words = [_why_fixed(limits, query, i, j) for j in range(query.shape[1])]
     words.sort(key=lambda text: text.endswith("is frozen"))
     more = [f"and {len(words) - MOST_NAMED} more"] if len(words) > MOST_NAMED else []
-    return f"nothing may change: {', '.join(words[:MOST_NAMED] + more)}; loosen one of these"
+    return f"nothing may change: {', '.join(words[:MOST_NAMED] + more)}; relax one of these"
 
 
 def _why_fixed(limits: Limits, query: Values, i: int, j: int) -> str:

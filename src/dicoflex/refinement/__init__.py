@@ -32,7 +32,7 @@ LESS, FOREMOST, NEARER = _core.LESS, _core.FOREMOST, _core.NEARER
 
 @dataclass(frozen=True)
 class Wanted(Columns):
-    """What a refined row must be, per query: its class, the stand-in's probability of it, and the two floors.
+    """What a refined row must be, per query: its class, the surrogate's probability of it, and the two floors.
 
     lower: the log density down to which changes are undone, as far as the row ends above its floor.
     """
@@ -53,7 +53,7 @@ class Wanted(Columns):
 
 @dataclass(frozen=True)
 class Refined(Columns):
-    """Rows that stand: which draw each comes from, what the stand-in says of it, and how it compares with real rows.
+    """Rows that stand: which draw each comes from, what the surrogate says of it, and how it compares with real rows.
 
     room: whether undoing a change would leave a row far below the floor, not only just.
     """

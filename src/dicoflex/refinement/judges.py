@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dicoflex import _core
 from dicoflex.coherence import Coherence
-from dicoflex.stand_in import StandIn
+from dicoflex.surrogate import Surrogate
 from dicoflex.table.encoding import Encoding
 from dicoflex.table.feature import Kind
 
@@ -29,13 +29,13 @@ class Judges:
     follower: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, encoding: Encoding, stand_in: StandIn, coherence: Coherence) -> Judges:
+    def of(cls, encoding: Encoding, surrogate: Surrogate, coherence: Coherence) -> Judges:
         """The judges of a model with this encoding and this surrogate."""
         stops, features = coherence.stops, encoding.schema.features
         gaps = np.array([len(f.levels) - 1 if f.kind is Kind.ORDINAL else 0 for f in features], dtype=np.float64)
         follower = coherence.dependencies.followers
         core = _core.Judges(
-            surrogate=stand_in.core,
+            surrogate=surrogate.core,
             avoided=coherence.pairs.core,
             density=coherence.density.core,
             dependencies=coherence.dependencies.core,

@@ -48,7 +48,7 @@ PAGES = {
     "licences.txt": "text/plain; charset=utf-8",
 }
 MOST_BODY = 1_000_000
-SETTLED = ("search", "settle", "loosen", "receipt")
+SETTLED = ("search", "settle", "relax", "receipt")
 """Messages that nobody waits for while dragging."""
 MOST_WAITING = 64
 Made = TypeVar("Made")

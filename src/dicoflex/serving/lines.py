@@ -17,7 +17,7 @@ from typing import Any
 import orjson
 from starlette.requests import Request
 
-from dicoflex.request import ANSWER
+from dicoflex.request import REPLACE
 from dicoflex.serving import counters
 from dicoflex.serving.asking import counted, written
 from dicoflex.serving.engine import Answered
@@ -107,7 +107,7 @@ class Stream:
         good: list[tuple[int, Rows, list[Any]]] = []
         for number, line in chunk:
             try:
-                unseen = self.wish.on_unseen == ANSWER
+                unseen = self.wish.handle_unknown == REPLACE
                 rows = self.served.reader.read([load_json(line)], first=number, where="/lines", unseen=unseen)
                 good.append((number, rows, targets_of(self.wish, self.served.model, rows.targets)))
             except Problem as problem:

@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, ConfigDict, Field
 from dicoflex.answers.goals import check_goals, is_plain
 from dicoflex.errors import ConstraintError, UserError, named
 from dicoflex.model import Model
-from dicoflex.request import ANSWER, Request
+from dicoflex.request import REPLACE, Request
 from dicoflex.serving.problems import Problem, of_error
 from dicoflex.serving.rows import RowReader, Rows, as_json_has_it
 from dicoflex.serving.settings import Settings
@@ -101,7 +101,7 @@ def read_question(body: bytes, model: Model, reader: RowReader, bounds: Settings
     if len(sent) * wish.n > bounds.max_answers:
         text = f"{len(sent)} rows with n = {wish.n} ask for more than {bounds.max_answers} answers; ask for fewer"
         raise Problem("too-large", text)
-    rows = reader.read(sent, unseen=wish.on_unseen == ANSWER)
+    rows = reader.read(sent, unseen=wish.handle_unknown == REPLACE)
     return Question(rows, targets_of(wish, model, rows.targets), seeded(wish), given)
 
 

@@ -13,7 +13,7 @@ import orjson
 
 from dicoflex.errors import DataError, UserError
 from dicoflex.model import Model
-from dicoflex.request import ANSWER
+from dicoflex.request import REPLACE
 from dicoflex.serving.audit import Record, read_log
 from dicoflex.serving.engine import answer
 from dicoflex.serving.problems import Problem
@@ -67,7 +67,7 @@ def _again(record: Record, known: dict[str, Model], rows_by_digest: dict[str, An
 
 def _results(model: Model, sent: list[Any], settings: dict[str, Any]) -> list[dict[str, Any]]:
     wish = Wish.model_validate_json(orjson.dumps(settings))
-    rows = RowReader(model.schema).read(sent, unseen=wish.on_unseen == ANSWER)
+    rows = RowReader(model.schema).read(sent, unseen=wish.handle_unknown == REPLACE)
     targets = targets_of(wish, model, rows.targets)
     request = wish.model_copy(update={"target": tuple(targets)})
     return results_of(rows.ids, answer(model, rows.cells, request, verify=wish.verify).rows, wish)

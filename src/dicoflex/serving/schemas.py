@@ -23,7 +23,7 @@ MOST_ENTRIES = 100
 def facts_of(model: Model) -> dict[str, Any]:
     """What is known of a model, ready for JSON."""
     report = model.report
-    told = ("rows", "rows_used", "pairs", "stand_in_agreement", "held_out_loss")
+    told = ("rows", "rows_used", "pairs", "surrogate_agreement", "held_out_loss")
     return {
         "fingerprint": model.fingerprint,
         "generator": model.generator.name,
@@ -156,7 +156,7 @@ def _constraints(model: Model) -> dict[str, Any]:
     return _object(properties)
 
 
-UNSEEN = "Values that training had. An answer leaves any other; where on_unseen is error, another is refused."
+UNSEEN = "Values that training had. An answer leaves any other; where handle_unknown is error, another is refused."
 NUMBER, NULL = {"type": "number"}, {"type": "null"}
 STEP = {"type": "number", "exclusiveMinimum": 0, "maximum": MAX_NUMBER}
 PAIR = {

@@ -1,4 +1,4 @@
-"""A small copy of the black box, kept as plain arrays in the model file: the stand-in.
+"""A small copy of the black box, kept as plain arrays in the model file: the surrogate.
 
 Two kinds compete while learning: a multilayer perceptron and boosted trees. The one that agrees better with the black
 box on held-out rows is kept; on few labels alone both are, and count together. Two further kinds are made by copying
@@ -7,7 +7,7 @@ the black box itself, where that was asked for: a network in double precision, a
 
 from __future__ import annotations
 
-__all__ = ["Both", "Forest", "Network", "Perceptron", "ScoreStandIn", "StandIn", "Votes", "restore"]
+__all__ = ["Both", "Forest", "Network", "Perceptron", "ScoreSurrogate", "Surrogate", "Votes", "restore"]
 
 from typing import Any, ClassVar, Protocol
 
@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from dicoflex import _core
 from dicoflex.errors import ModelFileError
-from dicoflex.stand_in.both import Both
-from dicoflex.stand_in.network import Network
-from dicoflex.stand_in.perceptron import Perceptron
-from dicoflex.stand_in.trees import Forest, Votes
+from dicoflex.surrogate.both import Both
+from dicoflex.surrogate.network import Network
+from dicoflex.surrogate.perceptron import Perceptron
+from dicoflex.surrogate.trees import Forest, Votes
 from dicoflex.table.encoding import Encoding, Values
 
 Floats = NDArray[np.float64]
@@ -27,8 +27,8 @@ Arrays = dict[str, NDArray[Any]]
 KINDS: dict[str, Any] = {kind.kind: kind for kind in (Perceptron, Forest, Both, Votes, Network)}
 
 
-class StandIn(Protocol):
-    """What the library asks of a stand-in."""
+class Surrogate(Protocol):
+    """What the library asks of a surrogate."""
 
     kind: ClassVar[str]
 
@@ -43,19 +43,21 @@ class StandIn(Protocol):
         """All that `restore` needs."""
 
 
-class ScoreStandIn(StandIn, Protocol):
-    """A stand-in with one output, for a black box that gives scores."""
+class ScoreSurrogate(Surrogate, Protocol):
+    """A surrogate with one output, for a black box that gives scores."""
 
     def scores(self, values: Values) -> Floats:
         """Its output for encoded rows."""
 
-    def aimed(self, slope: Floats, offset: Floats) -> StandIn:
+    def aimed(self, slope: Floats, offset: Floats) -> Surrogate:
         """The classifier whose classes have the logits `slope` * output + `offset`."""
 
 
-def restore(kind: str, encoding: Encoding, n_classes: int, arrays: Arrays) -> StandIn:
-    """The stand-in that `arrays` was taken from; arrays that are absent or don't fit are a `ModelFileError`."""
+def restore(kind: str, encoding: Encoding, n_classes: int, arrays: Arrays) -> Surrogate:
+    """The surrogate that `arrays` was taken from; arrays that are absent or don't fit are a `ModelFileError`."""
     if not isinstance(kind, str) or kind not in KINDS:
-        raise ModelFileError(f"the model file has a stand-in of unknown kind {str(kind)[:40]!r}; fit again and save it")
-    model: StandIn = KINDS[kind].from_arrays(encoding, n_classes, arrays)
+        raise ModelFileError(
+            f"the model file has a surrogate of unknown kind {str(kind)[:40]!r}; fit again and save it"
+        )
+    model: Surrogate = KINDS[kind].from_arrays(encoding, n_classes, arrays)
     return model

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from dicoflex import _core
 from dicoflex.model_file.taking import Arrays, refuse_others
-from dicoflex.stand_in.forward import probabilities
-from dicoflex.stand_in.perceptron import Perceptron
-from dicoflex.stand_in.trees import Forest
+from dicoflex.surrogate.forward import probabilities
+from dicoflex.surrogate.perceptron import Perceptron
+from dicoflex.surrogate.trees import Forest
 from dicoflex.table.encoding import Encoding, Values
 
 Floats = NDArray[np.float64]

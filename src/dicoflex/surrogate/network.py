@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dicoflex import _core
 from dicoflex.model_file.taking import Arrays, refuse, refuse_others, taken
-from dicoflex.stand_in.forward import by_feature, probabilities
+from dicoflex.surrogate.forward import by_feature, probabilities
 from dicoflex.table.encoding import Encoding, Values
 
 ACTIVATIONS = ("identity", "relu", "tanh", "logistic")

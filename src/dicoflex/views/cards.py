@@ -73,12 +73,12 @@ class Change(TypedDict):
 class Trust(TypedDict):
     """How far an answer can be trusted: how usual it is, as a number, a share of the bar and a word, and the checks.
 
-    rarity: the share of real rows that are less usual, where the model knows rows; the bar and the word tell it then.
+    plausibility: the share of real rows that are less usual, where the model knows rows; bar and word tell it then.
     Otherwise they tell the density, against the likeliest answer of the same query.
     """
 
     log_density: float | None
-    rarity: float | None
+    plausibility: float | None
     likely: float | None
     word: str
     probability: float | None
@@ -194,7 +194,7 @@ def _span(shares: pd.Series) -> str:
 
 def has_rarity(card: Card) -> bool:
     """Whether answers are compared with real rows, and not only with one another."""
-    return bool(card["answers"]) and all(answer["rarity"] is not None for answer in card["answers"])
+    return bool(card["answers"]) and all(answer["plausibility"] is not None for answer in card["answers"])
 
 
 def ways_text(card: Card) -> str:
@@ -340,21 +340,21 @@ def _numbers(numbers: pd.Index, info: pd.DataFrame, *, several: bool) -> list[st
 def _trust(info: pd.DataFrame) -> list[Trust]:
     """What is known of each answer besides its values."""
     densities = info["log_density"].to_numpy(dtype=float, na_value=np.nan)
-    rarities = [finite(rarity) for rarity in _told(info, "rarity")]
+    rarities = [finite(plausibility) for plausibility in _told(info, "plausibility")]
     words: list[tuple[float | None, str]] = [(r, usual_word(r)) for r in rarities if r is not None]
     if len(words) < len(info):
         words = _words(densities)
     return [
         Trust(
             log_density=finite(density),
-            rarity=rarity,
+            plausibility=plausibility,
             likely=share,
             word=word,
             probability=finite(probability),
             confidence=percent(finite(probability)),
             valid=None if pd.isna(valid) else bool(valid),
         )
-        for density, rarity, (share, word), probability, valid in zip(
+        for density, plausibility, (share, word), probability, valid in zip(
             densities, rarities, words, _told(info, "probability"), info["valid"].tolist(), strict=True
         )
     ]

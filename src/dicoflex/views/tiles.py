@@ -174,7 +174,7 @@ def _ink(colour: tuple[float, float, float]) -> str:
 
 
 def _trust_lines(answers: Sequence[Mapping[str, Any]]) -> list[str]:
-    usual = USUAL if all(answer.get("rarity") is not None for answer in answers) else LIKELY
+    usual = USUAL if all(answer.get("plausibility") is not None for answer in answers) else LIKELY
     lines = [usual] if any(answer["likely"] is not None for answer in answers) else []
     if any(answer["probability"] is not None for answer in answers):
         lines.append("confidence")

@@ -73,15 +73,15 @@ def likelihood_word(gap: float) -> tuple[float | None, str]:
     return share, "less likely" if gap <= math.log(LESS_LIKELY_WITHIN) else "rare"
 
 
-def usual_word(rarity: float) -> str:
+def usual_word(plausibility: float) -> str:
     """How usual a row is, from the share of real rows of its class that are less usual.
 
     >>> usual_word(0.34), usual_word(1.0), usual_word(0.06), usual_word(0.0)
     ('3 in 10', '10 in 10', '1 in 17', 'hardly any')
     """
-    if rarity >= 0.1:
-        return f"{math.floor(10 * rarity)} in 10"
-    return f"1 in {1 / rarity:.0f}" if rarity >= RAREST_TOLD else "hardly any"
+    if plausibility >= 0.1:
+        return f"{math.floor(10 * plausibility)} in 10"
+    return f"1 in {1 / plausibility:.0f}" if plausibility >= RAREST_TOLD else "hardly any"
 
 
 def percent(share: float | None) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Playwright, sync_playwright
 
-from conftest import small_stand_in
+from conftest import small_surrogate
 from dicoflex.cli.example import german
 from explorer.browser.running import Running, explored
 from explorer.browser.sight import Sight
@@ -46,7 +46,7 @@ def chromium() -> str:
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A small model of the German table, people that it was not learned from, and what things are called."""
     folder = tmp_path_factory.mktemp("german")
-    with small_stand_in(steps=600):
+    with small_surrogate(steps=600):
         model, people, texts = german(seconds=None)
     model.save(folder / "german.dicoflex")
     people.to_csv(folder / "people.csv", index_label="person")

@@ -50,13 +50,13 @@ def open_drawer(seen: Sight) -> None:
 def make_infeasible(seen: Sight) -> None:
     seen.open(INFEASIBLE)
     seen.settle()
-    seen.page.locator(".loosenings button").first.wait_for()
+    seen.page.locator(".relaxations button").first.wait_for()
 
 
 def go_offline(seen: Sight) -> None:
     seen.context.set_offline(True)
     if is_narrow(seen):
-        seen.page.locator(".loosenings button").first.click()
+        seen.page.locator(".relaxations button").first.click()
     else:
         seen.page.get_by_role("button", name="Fewer plans").click()
     seen.page.locator(".status .gone").wait_for()

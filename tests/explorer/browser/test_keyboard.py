@@ -48,7 +48,7 @@ class Hands:
 
 
 def test_a_whole_question_without_a_mouse(sight: Callable[..., Sight]) -> None:
-    """Check 4: person, two locks, a range, the number of changes, a loosening, a plan saved, the receipt."""
+    """Check 4: person, two locks, a range, the number of changes, a relaxation, a plan saved, the receipt."""
     seen = sight()
     keys = Hands(seen)
     page = seen.page
@@ -87,7 +87,7 @@ def test_a_whole_question_without_a_mouse(sight: Callable[..., Sight]) -> None:
         keys.to(f"{re.escape(text_of(seen, seen.changed()[0]))} stays as it is$")
         keys.press("Space")
         seen.settle()
-    page.locator(".loosenings button").first.wait_for()
+    page.locator(".relaxations button").first.wait_for()
     keys.to(r"\d+ plans?$", back=True)
     keys.press("Enter")
     seen.settle()

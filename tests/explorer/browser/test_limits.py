@@ -28,7 +28,7 @@ def test_what_is_locked_never_changes(sight: Callable[..., Sight]) -> None:
     assert {*order} <= set(seen.both()[1]["locked"])
 
 
-def test_nothing_fits_and_each_loosening_keeps_its_word(sight: Callable[..., Sight]) -> None:
+def test_nothing_fits_and_each_relaxation_keeps_its_word(sight: Callable[..., Sight]) -> None:
     """Check 11."""
     seen = sight("#v=1&person=113&most=1&seed=0")
     seen.settle()
@@ -39,7 +39,7 @@ def test_nothing_fits_and_each_loosening_keeps_its_word(sight: Callable[..., Sig
             seen.page.evaluate('(name) => document.querySelector(`[data-feature="${name}"] button.lock`).click()', name)
     seen.settle()
     assert seen.status.get_attribute("data-status") in ("not_found", "infeasible")
-    offers = seen.page.locator(".loosenings button")
+    offers = seen.page.locator(".relaxations button")
     offers.first.wait_for()
     text = seen.status.inner_text()
     # A proof says so, and so does what is none.

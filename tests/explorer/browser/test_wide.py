@@ -40,7 +40,8 @@ def plan(i: int, frozen: set[str]) -> dict[str, Any]:
     told = [{"verb": "raise", "feature": name, "text": name, "before": "50", "after": "60"} for name in names]
     return {
         "key": f"{i} {names}", "values": {**VALUES, **dict.fromkeys(names, 60)}, "changes": changes, "sentence": told,
-        "probability": 0.7, "percent": "70 %", "rarity": 0.5, "rarity_words": "", "way": i, "cost": None, "text": "",
+        "probability": 0.7, "percent": "70 %", "plausibility": 0.5, "plausibility_words": "", "way": i, "cost": None,
+        "text": "",
     }  # fmt: skip
 
 
