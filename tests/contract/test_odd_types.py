@@ -39,7 +39,7 @@ def test_a_budget_that_no_table_has_is_refused(most: int, mixed: DiCoFlex, queri
         ({"constraints": {"forbidden": {"gain": [10**400]}}}, ConstraintError, "a value is text, a finite number"),
         ({"constraints": {"max_changes": True}}, ConstraintError, "a whole number of at least 1, got True"),
         ({"constraints": {"ranges": {"gain": (False, True)}}}, ConstraintError, "must be a number or None, got False"),
-        ({"constraints": {1: 2}}, ConstraintError, "constraints has the field 1, which is no name"),
+        ({"constraints": {1: 2}}, ConstraintError, "constraints has the field 1, which is not a name"),
         ({"p": 10**400}, QueryError, "p must lie in the trained range, and be a number, got 1000"),
         ({"p": True}, QueryError, "p must lie in the trained range, and be a number, got True"),
         ({"confidence": 10**400}, QueryError, "confidence must lie between 0 and 1, or be one of .*, got 1000"),

@@ -53,7 +53,7 @@ BAD_QUERIES: dict[str, tuple[Callable[[pd.DataFrame], Any], dict[str, Any], str]
     "p text": (lambda q: q, {"p": "2"}, "p must lie in the trained range, .*got '2'"),
     "p true": (lambda q: q, {"p": True}, "p must lie in the trained range, .*got True"),
     "confidence text": (lambda q: q, {"confidence": "0.8"}, r"confidence must lie between 0 and 1, .*got '0\.8'"),
-    "confidence percent": (lambda q: q, {"confidence": 80}, "confidence must lie between 0 and 1, got 80"),
+    "confidence percent": (lambda q: q, {"confidence": 80}, "confidence must lie between 0 and 1, .*got 80"),
     "confidence missing": (lambda q: q, {"confidence": np.nan}, "confidence must lie between 0 and 1, .*got nan"),
 }
 METHODS = ["explain", "sample", "log_density"]

@@ -193,7 +193,7 @@ def test_sample_and_the_density_refuse_them(judged: DiCoFlex, odd: pd.DataFrame)
         judged.log_density(odd, odd, target="yes")
     with pytest.raises(UnseenError, match="'price' has missing values"):
         judged.explain(odd, **ASKED, handle_unknown="error")
-    with pytest.raises(QueryError, match="handle_unknown must be 'answer' or 'error', got 'skip'"):
+    with pytest.raises(QueryError, match="handle_unknown must be 'replace' or 'error', got 'skip'"):
         judged.explain(odd, **ASKED, handle_unknown="skip")
 
 

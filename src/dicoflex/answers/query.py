@@ -286,8 +286,6 @@ def _confidence(model: Model, confidence: float | str | None, targets: Ints) -> 
     if isinstance(confidence, str):
         named_level: Floats = model.level(confidence)[targets]
         return named_level
-    if not 0 <= confidence <= 1:
-        raise ConfidenceError(f"confidence must lie between 0 and 1, got {confidence!r}")
     for label in np.unique(targets):
         lowest = float(model.confidence.lowest[label])
         if confidence < lowest:
