@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 __all__ = [
+    "Client",
     "Constraints",
     "Counterfactuals",
     "DiCoFlex",
     "Explainer",
     "Feature",
     "Kind",
+    "Request",
     "Schema",
     "__version__",
     "at_least",
@@ -16,6 +18,7 @@ __all__ = [
     "between",
     "by",
     "delta",
+    "explain",
     "load",
     "one_of",
     "per_unit",
@@ -28,9 +31,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dicoflex.answers.counterfactuals import Counterfactuals
+    from dicoflex.client import Client
     from dicoflex.constraints import Constraints, delta, per_unit, relative
-    from dicoflex.estimator import DiCoFlex
+    from dicoflex.estimator import DiCoFlex, explain
     from dicoflex.explainer import Explainer, load
+    from dicoflex.request import Request
     from dicoflex.table.feature import Feature, Kind
     from dicoflex.table.schema import Schema
     from dicoflex.targets import at_least, at_most, between, by, one_of
@@ -44,7 +49,10 @@ _HOME = {
     "per_unit": "constraints",
     "relative": "constraints",
     "Counterfactuals": "answers.counterfactuals",
+    "Client": "client",
+    "Request": "request",
     "DiCoFlex": "estimator",
+    "explain": "estimator",
     "Explainer": "explainer",
     "load": "explainer",
     "Feature": "table.schema",

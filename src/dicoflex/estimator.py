@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-__all__ = ["DiCoFlex"]
+__all__ = ["DiCoFlex", "explain"]
 
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
+import numpy as np
 import pandas as pd
 
+from dicoflex.answers.counterfactuals import Counterfactuals
 from dicoflex.errors import SettingError
 from dicoflex.explainer import Explainer
 from dicoflex.model import EXACT
@@ -30,12 +32,15 @@ with extra("fit", to="learn a model"):
 
 SURROGATES = (None, "learned", EXACT)
 PRIVACY = (None, "dp")
+TASKS = (None, "labels", "scores")
 
 
 class DiCoFlex(BaseEstimator, Explainer):
     """Several plausible, close, different rows that the classifier would accept, under conditions set when asking.
 
     generator: the density to learn: "mixed" (default), or the paper's "maf", "nice", "realnvp", "kde".
+    task: what the black box gives: "labels", or "scores" such as a regressor's, whose targets are intervals. None:
+    scores where `fit` gets `predict=` or a regressor, else labels; numbers that look like scores are refused.
     schema: what the columns are; inferred from the rows when None.
     exponents, k, alpha: p values to train for, neighbours per row (None: 16 as in the paper; 24 for "mixed"), and the
     weight of frozen features in the distance.
@@ -66,6 +71,7 @@ class DiCoFlex(BaseEstimator, Explainer):
         self,
         generator: str = "mixed",
         *,
+        task: str | None = None,
         schema: Schema | None = None,
         exponents: tuple[float, ...] = (0.01, 0.08, 0.25, 1.0, 2.0),
         k: int | None = None,
@@ -85,6 +91,7 @@ class DiCoFlex(BaseEstimator, Explainer):
         verbose: bool | None = None,
     ) -> None:
         self.generator = generator
+        self.task = task
         self.schema = schema
         self.exponents = exponents
         self.k = k
@@ -153,8 +160,8 @@ class DiCoFlex(BaseEstimator, Explainer):
         the model's probability over those of the threshold. It can't be had with an exact surrogate.
 
         predict: a callable that gives a frame like X scores, such as a regressor's `predict`, used during `fit` only.
-        With it, or where `y` holds more than 20 different numbers and no `predict_proba` says that they are labels, the
-        model is one of scores: its targets are intervals, `at_least(620)`, `at_most(5)`, `between(600, 700)`, `by(40)`.
+        With it, or with `DiCoFlex(task="scores")` and scores in `y`, the model is one of scores: its targets are
+        intervals, `at_least(620)`, `at_most(5)`, `between(600, 700)`, `by(40)`.
 
         calls: how the black box is called, for one that stands behind a network: `{"chunk": 500}` rows a call at most,
         `"most_rows"` in all calls together, `"retries"` of a call that fails, after `"wait"` seconds, then twice as
@@ -192,7 +199,7 @@ class DiCoFlex(BaseEstimator, Explainer):
             predict_proba = Caller(predict_proba, "predict_proba", how)
         if callable(predict) and not isinstance(predict, Caller):
             predict = Caller(predict, "predict", how)
-        scores = predict is not None or (predict_proba is None and classes is None and is_score(y))
+        scores = self._has_scores(y, predict=predict, classified=predict_proba is not None or classes is not None)
         plan = self._plan(remember_rows, epsilon=self._epsilon(remember_rows, exact=exact, scores=scores))
         if scores:
             if threshold is not None:
@@ -211,6 +218,21 @@ class DiCoFlex(BaseEstimator, Explainer):
         self._keep(learned.model)
         self.history_ = learned.history
         return self
+
+    def _has_scores(self, y: Any, *, predict: Any, classified: bool) -> bool:
+        """Whether the black box gives scores. classified: whether probabilities or classes were given."""
+        if self.task not in TASKS:
+            raise SettingError(f"task must be one of {', '.join(map(repr, TASKS))}, got {self.task!r}")
+        if self.task == "scores" and classified:
+            raise SettingError("task='scores' takes predict=, and predict_proba= and classes= are for task='labels'")
+        if self.task == "labels" and predict is not None:
+            raise SettingError("task='labels' takes predict_proba=, and predict= is for task='scores'")
+        if self.task is None and predict is None and not classified and is_score(y):
+            raise SettingError(
+                f"y holds {len(set(np.asarray(y).tolist()))} different numbers, which may be scores or labels; "
+                "say DiCoFlex(task='scores') or DiCoFlex(task='labels')"
+            )
+        return predict is not None or self.task == "scores"
 
     def _epsilon(self, remember_rows: Any, *, exact: bool, scores: bool) -> float | None:
         """The epsilon of a private fit, checked; None where none is wanted."""
@@ -259,3 +281,54 @@ def _is_exact(surrogate: Any, model: Any) -> bool:
     if surrogate == EXACT and model is None:
         raise SettingError("surrogate='exact' copies the model itself; give it with model=clf, or leave surrogate= out")
     return bool(surrogate == EXACT)
+
+
+QUICKLY = 10.0
+
+
+def explain(
+    model: Any,
+    X: pd.DataFrame,
+    rows: pd.DataFrame,
+    *,
+    max_seconds: float = QUICKLY,
+    random_state: int | None = 0,
+    **question: Any,
+) -> Counterfactuals:
+    """Fit on `X` within a small budget and explain `rows`, in one line.
+
+    For more than a first look, fit a `DiCoFlex` once, without a limit on its time, save it and ask it.
+
+    Parameters
+    ----------
+    model : classifier or regressor
+        The fitted model to explain. Answers are confirmed and brought nearer by it.
+    X : DataFrame
+        Rows that the model can judge, such as those it was trained on.
+    rows : DataFrame
+        The rows to explain.
+    max_seconds : float
+        A limit on the time of the fit.
+    random_state : int, optional
+        The seed of the fit and of the answers.
+    **question : Any
+        Arguments of `Explainer.explain`, such as `target`, `n`, `frozen` and `constraints`.
+
+    Returns
+    -------
+    Counterfactuals
+        The answers.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X = pd.DataFrame({"hours": [20, 25, 30, 35, 40, 45, 50, 55] * 20, "age": list(range(20, 60)) * 4})
+    >>> clf = LogisticRegression().fit(X, X["hours"] > 37)
+    >>> cfs = explain(clf, X, X.head(1), target=True, n=1, frozen=["age"], max_seconds=2)
+    >>> bool(clf.predict(cfs.frame)[0]), cfs.frame["age"].tolist()
+    (True, [20])
+    """
+    explainer = DiCoFlex(max_seconds=max_seconds, random_state=random_state).fit(X, model=model)
+    if explainer.model_.score is None:
+        question.setdefault("check", getattr(model, "predict_proba", model.predict))
+    return explainer.explain(rows, random_state=random_state, **question)

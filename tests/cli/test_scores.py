@@ -24,10 +24,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     points = 500 + 2 * rows["age"] + 40 * (rows["job"] == "nurse") - 3 * rows["debt"]
     rows.assign(points=points).to_csv(place / "data.csv", index=False)
     rows.head(3).to_csv(place / "rows.csv", index=False)
-    words = ["fit", str(place / "data.csv"), "--label", "points", "-o", str(place / "m.dicoflex"), "--seed", "0"]
+    words = ["fit", str(place / "data.csv"), "--label", "points", "--task", "scores", "--seed", "0"]
     with pytest.MonkeyPatch.context() as patch, threadpool_limits(1):
         patch.setattr(surrogate, "STEPS", 300)
-        assert cli.main([*words, "--max-seconds", "2", "--quiet"]) == 0
+        assert cli.main([*words, "-o", str(place / "m.dicoflex"), "--max-seconds", "30", "--quiet"]) == 0
     return place
 
 

@@ -147,7 +147,7 @@ def test_what_epsilon_would_not_cover_is_refused() -> None:
     with pytest.raises(SettingError, match="none to remember"):
         DiCoFlex(privacy="dp", schema=schema).fit(X, y, remember_rows=True)
     with pytest.raises(SettingError, match="y holds scores"):
-        DiCoFlex(privacy="dp", schema=schema).fit(X, X["pay"])
+        DiCoFlex(privacy="dp", schema=schema, task="scores").fit(X, X["pay"])
 
 
 def test_a_label_that_no_private_row_has_is_refused() -> None:

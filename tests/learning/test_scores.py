@@ -63,18 +63,35 @@ def test_what_is_no_score_is_refused(
     applicants: pd.DataFrame, y: Any, given: dict[str, Any], kind: type[Exception], told: str
 ) -> None:
     with pytest.raises(kind) as error:
-        DiCoFlex().fit(applicants, y, **given)
+        DiCoFlex(task="scores").fit(applicants, y, **given)
     assert str(error.value) == told
+
+
+@pytest.mark.parametrize(
+    ("task", "given", "match"),
+    [
+        ("classes", {}, "task must be one of None, 'labels', 'scores', got 'classes'"),
+        ("scores", {"classes": ["a", "b"]}, "task='scores' takes predict=, and predict_proba= and classes= are for"),
+        ("labels", {"predict": len}, "task='labels' takes predict_proba=, and predict= is for task='scores'"),
+    ],
+)
+def test_a_task_that_does_not_fit_is_refused(
+    applicants: pd.DataFrame, task: str, given: dict[str, Any], match: str
+) -> None:
+    with pytest.raises(SettingError, match=match):
+        DiCoFlex(task=task).fit(applicants, ["a", "b"] * 130, **given)
 
 
 def test_the_papers_densities_learn_labels_alone(applicants: pd.DataFrame) -> None:
     with pytest.raises(SettingError, match="generator 'maf' learns classes alone; scores are explained by 'mixed'"):
-        DiCoFlex("maf").fit(applicants, np.arange(260.0))
+        DiCoFlex("maf", task="scores").fit(applicants, np.arange(260.0))
 
 
 def test_scores_alone_are_enough(applicants: pd.DataFrame, scores: Any, quickly: Any) -> None:
     y = scores(applicants)
-    model = quickly(applicants, y, steps=300)
+    with pytest.raises(SettingError, match=r"y holds \d+ different numbers.* say DiCoFlex\(task='scores'\) or"):
+        DiCoFlex().fit(applicants, y)
+    model = quickly(applicants, y, steps=300, task="scores")
     goal = f">={np.quantile(y, 0.6)}"
     found = model.explain(applicants.head(10), target=goal, n=2, random_state=0)
     assert np.mean(scores(found.frame) >= np.quantile(y, 0.6)) >= 0.7

@@ -27,7 +27,7 @@ from dicoflex.cli.messages import (
     say_suggested,
     say_verdicts,
 )
-from dicoflex.cli.options import Drop, ModelFile, Rows, Seed, spread
+from dicoflex.cli.options import Drop, ModelFile, Rows, Seed, of_request, spread
 from dicoflex.cli.row_keys import made_key, read_key_file
 from dicoflex.cli.tables import (
     TableFlags,
@@ -142,6 +142,14 @@ def fit(
             show_default=False,
         ),
     ] = None,
+    task: Annotated[
+        str | None,
+        typer.Option(
+            metavar="labels|scores",
+            help="What --label holds; needed for numbers with many values. Of scores, ask with --target '>=620'.",
+            show_default=False,
+        ),
+    ] = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="Model file to write.", show_default=False)],
     schema_file: Annotated[
         Path | None, typer.Option("--schema", help="Schema as JSON, from 'dicoflex schema'.", show_default=False)
@@ -187,6 +195,7 @@ def fit(
     from dicoflex.estimator import DiCoFlex
 
     options: dict[str, Any] = {
+        "task": task if proba is None else "scores",
         "schema": described,
         "min_count": table.min_count,
         "max_seconds": max_seconds,
@@ -231,8 +240,24 @@ def _named_model(text: str, *, has_labels: bool) -> dict[str, Any]:
     return {"predict_proba": named_callable(text, "--model")}
 
 
+QUESTION = {
+    "n": int,
+    "p": float | None,
+    "confidence": str | None,
+    "refine": bool,
+    "coherent": bool,
+    "min_plausibility": float,
+    "diversity": float,
+    "novel": bool,
+    "exhaustive": bool,
+    "handle_unknown": str,
+}
+"""Fields of `Request` that are options of 'explain' as they are; targets and constraints have their own words."""
+Question = of_request(QUESTION, n=5)
+
+
 @app.command()
-@spread(flags=Flags)
+@spread(flags=Flags, question=Question)
 def explain(
     model: ModelFile,
     rows: Rows,
@@ -244,45 +269,12 @@ def explain(
             show_default="of two classes, the other",
         ),
     ] = None,
-    n: Annotated[int, typer.Option("--n", "-n", help="Counterfactuals for each row.")] = 5,
-    p: Annotated[
-        float | None,
-        typer.Option(
-            "--p",
-            "-p",
-            help="Sparsity: 2 for close, 0.01 for few changes.",
-            show_default="2; the least with --max-changes",
-        ),
-    ] = None,
     flags: Any,
-    confidence: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SHARE|just|safe|sure",
-            help="How sure the classifier should be: the decision, or that most retrained ones agree; or a number.",
-            show_default="safe",
-        ),
-    ] = None,
-    novel: Annotated[
-        bool,
-        typer.Option("--novel", help="No copy of a training row; needs --row-key and a model that knows them."),
-    ] = False,
+    question: Any,
     row_key: Annotated[
         Path | None,
         typer.Option(metavar="KEYFILE", help="Key file that 'fit --remember-rows' wrote.", show_default=False),
     ] = None,
-    search: Annotated[
-        bool,
-        typer.Option(
-            "--search/--no-search", help="Where no draw is an answer, look at all rows that are allowed, or at many."
-        ),
-    ] = True,
-    handle_unknown: Annotated[
-        str,
-        typer.Option(
-            metavar="replace|error", help="Rows with a level, or a gap, that training never had: leave it, or refuse."
-        ),
-    ] = "replace",
     check: Annotated[
         str | None,
         typer.Option(
@@ -328,14 +320,9 @@ def explain(
     found = explainer.explain(
         queries,
         target=_target(target or [], explainer.model_),
-        n=n,
-        p=p,
         constraints=wanted,
-        confidence=_confidence(confidence),
-        novel=novel,
-        exhaustive=search,
-        handle_unknown=handle_unknown,
         random_state=seed,
+        **{**vars(question), "confidence": _confidence(question.confidence)},
         check=None if check is None else named_callable(check, "--check"),
     )
     if out is None:
@@ -344,7 +331,7 @@ def explain(
         written = written_rows(rows) if ending == ".csv" else None
         _write_result(found, out, ending, pictures=pictures, raw=raw, written=written)
         note(f"wrote {counted(len(found), 'counterfactual')} for {counted(len(queries), 'row')} to {out}")
-    say_shortfall(found, n)
+    say_shortfall(found, question.n)
     if verify and not say_verdicts(found, queries):
         raise typer.Exit(BROKEN)
 

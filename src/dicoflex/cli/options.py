@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-__all__ = ["Drop", "ModelFile", "Rows", "Seed", "repeated", "spread"]
+__all__ = ["Drop", "ModelFile", "Rows", "Seed", "of_request", "repeated", "spread"]
 
 from collections.abc import Callable
-from dataclasses import MISSING, Field, fields
+from dataclasses import MISSING, Field, fields, make_dataclass
 from functools import wraps
 from inspect import Parameter, signature
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
+
+from dicoflex.request import Request
 
 Command = Callable[..., None]
 
@@ -25,6 +27,26 @@ Rows = Annotated[Path, typer.Argument(help="Table of rows: .csv, .csv.gz or .par
 ModelFile = Annotated[Path, typer.Argument(help="Model file written by 'fit' or save().", show_default=False)]
 Drop = Annotated[list[str], repeated("--drop", "NAMES", "Columns to leave out: id,name.")]
 Seed = Annotated[int | None, typer.Option(help="The same seed gives the same result.", show_default=False)]
+
+
+def of_request(names: dict[str, Any], **defaults: Any) -> type[Any]:
+    """A dataclass with an option for each of these fields of `Request`, for `spread`: their defaults and descriptions.
+
+    names: by field, the type that the option has on the command line, bool for a switch. defaults: where they differ.
+
+    >>> asked = of_request({"n": int, "novel": bool}, n=5)()
+    >>> asked.n, asked.novel
+    (5, False)
+    """
+    made = []
+    for name, kind in names.items():
+        field = Request.model_fields[name]
+        default = defaults.get(name, field.default)
+        word = name.replace("_", "-")
+        flags = [f"--{word}/--no-{word}"] if kind is bool else [f"--{word}", *([f"-{word}"] if len(word) == 1 else [])]
+        option = typer.Option(*flags, help=field.description, show_default=default is not None)
+        made.append((name, Annotated[kind, option], default))
+    return make_dataclass("Asked", made, frozen=True)
 
 
 def spread(**groups: type[Any]) -> Callable[[Command], Command]:

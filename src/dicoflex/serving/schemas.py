@@ -80,9 +80,14 @@ def wish_schema(model: Model, bounds: Settings) -> dict[str, Any]:
         "confidence": _confidence(model),
         "novel": {"type": "boolean"} if _knows_rows(model) else {"const": False},
     }
-    properties = {name: own.get(name, told[name]) for name in told}
+    properties = {name: _described(own.get(name, told[name]), told[name]) for name in told}
     required = [] if len(model.labels) == 2 else ["target"]
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+def _described(own: dict[str, Any], declared: dict[str, Any]) -> dict[str, Any]:
+    """A schema with the description that `Request` declares."""
+    return own | {name: declared[name] for name in ("description",) if name in declared}
 
 
 def _target(model: Model) -> dict[str, Any]:
