@@ -9,14 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import betaincinv
 
+from dicoflex._types import Floats, Ints
 from dicoflex.errors import ModelFileError
 from dicoflex.model_file.taking import Arrays, refuse, refuse_others, taken
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 SORTS = ("free", "few", "frozen")
 """How tightly was asked: anything may change, few features (p below a half), or some are frozen or limited."""
 BLACK_BOX, NOBODY = "the black box", "nobody"

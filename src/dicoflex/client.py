@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
+from dicoflex._types import Json
 from dicoflex.answers.counterfactuals import Counterfactuals
 from dicoflex.answers.numbering import index_of
 from dicoflex.answers.search import Search
@@ -30,7 +31,6 @@ from dicoflex.views.cards import SCORE
 with extra("client", to="ask a server"):
     import httpx
 
-Json = dict[str, Any]
 TOLD = ("log_density", "n_changed", "proximity", "probability")
 """What is told of answers to any question, also where there is none."""
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from dicoflex._types import Floats
 from dicoflex.answers import asking as ask
 from dicoflex.answers.counterfactuals import Counterfactuals
 from dicoflex.answers.directions import suggested_for
@@ -20,8 +20,6 @@ from dicoflex.constraints import Constraints
 from dicoflex.errors import NotFittedError
 from dicoflex.model import Model
 from dicoflex.request import Request, switch
-
-Floats = NDArray[np.float64]
 
 
 class Explainer:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicoflex import model_file, surrogate
+from dicoflex._types import Floats
 from dicoflex.certificate import SURVIVES, Certificate, Survival
 from dicoflex.coherence import Coherence
 from dicoflex.errors import ConfidenceError, ModelFileError, SettingError, UserError, named
@@ -35,7 +36,6 @@ from dicoflex.table.unseen import places_for_unseen
 from dicoflex.targets import Interval
 from dicoflex.values import plain
 
-Floats = NDArray[np.float64]
 MOST_CHARACTERS = 2**20
 MOST_EXPONENTS = 1000
 EXACT = "exact"

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dicoflex._types import Floats
 from dicoflex.model_file.taking import Arrays, refuse, refuse_others, taken
 from dicoflex.table.rarity import round_count, round_near
 
-Floats = NDArray[np.float64]
 KNOTS = 51
 ROWS_PER_KNOT = 8
 CODE_KNOTS = np.linspace(0.0, 1.0, 11)

@@ -13,16 +13,13 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from dicoflex._types import Bools, Floats, Ints
 from dicoflex.attacks.membership import Told, classes_of, log_density
 from dicoflex.runtime.progress import Deadline
 from dicoflex.table.encoding import Values
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 TOLERANCE = 0.01
 """A number counts as found when it is off by at most this share of the distance between its 1st and 99th percentile."""
 MANY_VALUES = 50

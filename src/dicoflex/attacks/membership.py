@@ -8,18 +8,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 from scipy.stats import rankdata
 
+from dicoflex._types import Floats, Ints
 from dicoflex.errors import SettingError, named
 from dicoflex.generators.base import Context
 from dicoflex.model import Model
 from dicoflex.neighbours import Pool, nearest
 from dicoflex.table.encoding import Values
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 ANCHORS = 4
 COPIES = 4
 FALSE_ALARMS = 0.01

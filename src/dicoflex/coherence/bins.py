@@ -13,13 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicoflex import _core
+from dicoflex._types import Floats, Ints
 from dicoflex.model_file.taking import Arrays, refuse, taken
 from dicoflex.table.encoding import Values
 from dicoflex.table.rarity import round_between, round_near
 from dicoflex.table.schema import Schema
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 DIGITS = 3
 
 

@@ -22,14 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicoflex import _core
+from dicoflex._types import Floats, Ints
 from dicoflex.coherence.bins import Bins
 from dicoflex.model_file.taking import Arrays, refuse, refuse_others, taken
 from dicoflex.runtime.threads import in_threads
 from dicoflex.table.encoding import Values
 from dicoflex.table.schema import Schema
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 QUANTILES = np.linspace(0.0, 1.0, 101)
 WEIGHTS = ("told", "start", "inner", "inner_bias", "outer", "outer_bias")
 BLOCK = 8

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dicoflex._types import Floats
 from dicoflex.coherence.bins import Bins
 from dicoflex.model_file.taking import Arrays, refuse, refuse_others, taken
 from dicoflex.table.encoding import Values
@@ -22,7 +23,6 @@ from dicoflex.table.rarity import round_near
 from dicoflex.table.schema import Schema
 from dicoflex.table.spacing import spacing
 
-Floats = NDArray[np.float64]
 LEAST_ROWS = 5
 COVERED = 0.5
 DIGITS = 3

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dicoflex._types import Ints
 from dicoflex.answers.explain import explain
 from dicoflex.answers.query import Query
 from dicoflex.constraints import Constraints
@@ -23,8 +23,6 @@ from dicoflex.explorer.question import label_of, request_of
 from dicoflex.explorer.texts import Names
 from dicoflex.model import Model
 from dicoflex.request import Request
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

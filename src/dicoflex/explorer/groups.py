@@ -9,11 +9,11 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from dicoflex._types import Ints
 from dicoflex.errors import named
 from dicoflex.explorer.messages import RefusedError
 from dicoflex.explorer.people import People
 
-Ints = NDArray[np.int64]
 Groups = list[tuple[str, Ints]]
 """The groups' texts, and the places of their people."""
 BANDS = 4

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dicoflex._types import Bools, Floats
 from dicoflex.constraints.rules.kinds import resolve
 from dicoflex.constraints.rules.tree import (
     CALLED,
@@ -42,9 +43,6 @@ from dicoflex.limits.codes import codes
 from dicoflex.table.encoding import Values
 from dicoflex.table.feature import Feature, Kind
 from dicoflex.table.schema import Schema
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 LINEAR, LEVELS, MISSING, OPAQUE = range(4)
 AT_MOST, BELOW, EQUAL, UNEQUAL = range(4)

@@ -8,17 +8,13 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dicoflex._types import Bools, Floats, Ints
 from dicoflex.constraints import Constraints
 from dicoflex.constraints.parts import PerUnit, Range
 from dicoflex.errors import ConstraintError
 from dicoflex.table.feature import Feature, dtype_of
 from dicoflex.table.schema import Schema
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
-Ints = NDArray[np.int64]
 
 MOST_POINTS = 1_000_000
 ROUNDING = 8 * np.finfo(np.float64).eps

@@ -8,17 +8,14 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dicoflex import _core
+from dicoflex._types import Bools, Ints
 from dicoflex.constraints.rules.tree import Expression
 from dicoflex.limits.programs import Programs, Writer
 from dicoflex.table.encoding import Values
 from dicoflex.table.feature import Feature, dtype_of
 from dicoflex.table.schema import Schema
-
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 WHOLE, SINGLE, HALF, DOUBLE = range(4)
 

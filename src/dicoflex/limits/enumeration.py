@@ -13,15 +13,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dicoflex import _core
+from dicoflex._types import Bools, Floats
 from dicoflex.limits.limits import Limits
 from dicoflex.table.encoding import Values
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 BATCH = 65_536
 MOST_LISTED = 1_000_000
 ENDLESS = 1e9

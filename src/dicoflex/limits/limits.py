@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicoflex import _core
+from dicoflex._types import Bools, Floats, Ints
 from dicoflex.constraints import Constraints
 from dicoflex.limits import SLACK
 from dicoflex.limits.clauses import Clauses
@@ -28,10 +29,6 @@ from dicoflex.limits.reasons import reasons_of
 from dicoflex.runtime.columns import Columns
 from dicoflex.table.encoding import Encoding, Values
 from dicoflex.table.feature import Kind
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

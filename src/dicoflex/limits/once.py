@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
+from dicoflex._types import Ints
+
 Arrays = tuple[NDArray[Any], ...]
 
 

@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dicoflex._types import Bools, Floats, Ints
 from dicoflex.constraints import Constraints
 from dicoflex.constraints.rules.tree import speaks_of_the_query
 from dicoflex.limits.binding import prepared
@@ -20,9 +20,6 @@ from dicoflex.limits.consequences import Consequences
 from dicoflex.limits.programs import Programs, write
 from dicoflex.table.encoding import Encoding, Values
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
-Ints = NDArray[np.int64]
 ELSEWHERE = ("frozen", "cost", "consequences")
 """Kinds that name features and say nothing of the values that these may take."""
 

@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dicoflex import _core
+from dicoflex._types import Bools, Floats, Ints
 from dicoflex.constraints.rules.kinds import resolve
 from dicoflex.constraints.rules.tree import (
     And,
@@ -39,10 +39,6 @@ from dicoflex.table.encoding import Values
 from dicoflex.table.feature import Feature, Kind
 from dicoflex.table.schema import Schema
 from dicoflex.values import equal, is_number
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 (
     CONSTANT, VALUE, RANK, LOOKED_UP, PAIRED, ADD, SUBTRACT, MULTIPLY, DIVIDE, LEAST, MOST, BELOW, AT_MOST, EQUAL,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from dicoflex._types import Bools, Floats
 from dicoflex.constraints import Constraints
 from dicoflex.constraints.kinds import KINDS
 from dicoflex.constraints.words import shown
@@ -21,8 +22,6 @@ from dicoflex.table.encoding import Values
 if TYPE_CHECKING:
     from dicoflex.limits.limits import Limits
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 MOST_NAMED = 4
 HOLDING = [field for field in Constraints.model_fields if KINDS[field].names_features]

@@ -9,16 +9,14 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dicoflex._types import Bools
 from dicoflex.constraints import Constraints
 from dicoflex.constraints.parts import PerUnit
 from dicoflex.constraints.rules.tree import Was, walk
 from dicoflex.limits.limits import Limits
 from dicoflex.limits.reasons import HOLDING
 from dicoflex.table.unseen import said_of_unseen
-
-Bools = NDArray[np.bool_]
 
 
 def with_unseen_reasons(limits: Limits, unseen: Bools, value: Callable[[int, int], Any]) -> Limits:

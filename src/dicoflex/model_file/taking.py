@@ -10,9 +10,8 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from dicoflex._types import Arrays
 from dicoflex.errors import ModelFileError, named
-
-Arrays = dict[str, NDArray[Any]]
 
 
 def taken(

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dicoflex import _core
+from dicoflex._types import Bools, Floats, Ints
 from dicoflex.limits.limits import Limits
 from dicoflex.refinement.bounds import bounds_of
 from dicoflex.refinement.judges import Judges
@@ -23,9 +23,6 @@ from dicoflex.runtime.columns import Columns
 from dicoflex.runtime.threads import in_threads
 from dicoflex.table.encoding import Encoding, Values
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 SLICE, THREADED = 16, 256
 LESS, FOREMOST, NEARER = _core.LESS, _core.FOREMOST, _core.NEARER
 

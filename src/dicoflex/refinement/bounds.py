@@ -8,15 +8,14 @@ from typing import Any
 from weakref import ref
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dicoflex import _core
+from dicoflex._types import Bools
 from dicoflex.limits.consequences import Consequences
 from dicoflex.limits.limits import Limits
 from dicoflex.limits.programs import write
 from dicoflex.table.encoding import Encoding
 
-Bools = NDArray[np.bool_]
 PER_QUERY = ("low", "high", "states", "may_keep")
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 
+from dicoflex._types import Json
 from dicoflex.answers.status import STATUSES
 from dicoflex.examples import rows_like
 from dicoflex.serving.problems import MEDIA_TYPE, PROBLEMS
@@ -19,7 +20,6 @@ from dicoflex.serving.state import State
 from dicoflex.targets import as_sent
 from dicoflex.values import is_missing, plain
 
-Json = dict[str, Any]
 ASKING = (400, 401, 403, 404, 409, 413, 415, 422, 429, 500, 503, 504)
 READING = (401, 403, 404, 409, 500, 503)
 

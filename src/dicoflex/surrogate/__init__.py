@@ -11,10 +11,9 @@ __all__ = ["Both", "Forest", "Network", "Perceptron", "ScoreSurrogate", "Surroga
 
 from typing import Any, ClassVar, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
 
 from dicoflex import _core
+from dicoflex._types import Arrays, Floats
 from dicoflex.errors import ModelFileError
 from dicoflex.surrogate.both import Both
 from dicoflex.surrogate.network import Network
@@ -22,8 +21,6 @@ from dicoflex.surrogate.perceptron import Perceptron
 from dicoflex.surrogate.trees import Forest, Votes
 from dicoflex.table.encoding import Encoding, Values
 
-Floats = NDArray[np.float64]
-Arrays = dict[str, NDArray[Any]]
 KINDS: dict[str, Any] = {kind.kind: kind for kind in (Perceptron, Forest, Both, Votes, Network)}
 
 

@@ -8,17 +8,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dicoflex import _core
+from dicoflex._types import Floats
 from dicoflex.model_file.taking import Arrays, refuse_others
 from dicoflex.surrogate.forward import probabilities
 from dicoflex.surrogate.perceptron import Perceptron
 from dicoflex.surrogate.trees import Forest
 from dicoflex.table.encoding import Encoding, Values
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

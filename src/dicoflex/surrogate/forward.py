@@ -13,12 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicoflex import _core
+from dicoflex._types import Floats, Ints
 from dicoflex.runtime.threads import in_threads
 from dicoflex.table.encoding import Encoding, Values
 
 THREADED = 512
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class RealPlaces(TypedDict):

@@ -14,17 +14,15 @@ from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dicoflex import _core
+from dicoflex._types import Floats, Ints
 from dicoflex.model_file.taking import Arrays, refuse, refuse_others, taken
 from dicoflex.surrogate.forward import by_feature, probabilities
 from dicoflex.table.encoding import Encoding, Values
 
 ACTIVATIONS = ("identity", "relu", "tanh", "logistic")
 MOST_LAYERS = 100
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

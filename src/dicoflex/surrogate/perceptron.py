@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicoflex import _core
+from dicoflex._types import Floats
 from dicoflex.model_file.taking import Arrays, refuse, refuse_others, taken
 from dicoflex.surrogate.forward import by_feature, probabilities, scores
 from dicoflex.table.encoding import Encoding, Values
 
 BOUND = 10.0
 """Standardised numbers are held within ten deviations: one absurd value must not swamp the others."""
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

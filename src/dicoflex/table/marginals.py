@@ -10,14 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dicoflex._types import Floats, Ints
 from dicoflex.model_file.taking import Arrays, refuse, refuse_others, taken
 from dicoflex.table.encoding import Encoding, Values
 from dicoflex.table.feature import Feature
 from dicoflex.table.rarity import round_count
 from dicoflex.table.schema import Schema
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 LEAST_COUNT = 10
 """What fewer rows have is told as 0."""
 MOST_BINS = 40

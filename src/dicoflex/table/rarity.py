@@ -22,12 +22,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from dicoflex._types import Floats
 from dicoflex.table.feature import Level
 from dicoflex.values import plain, typed
 
-Floats = NDArray[np.float64]
 EXTREME_DIGITS = 2
 MOST_DIGITS = 17
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 __all__ = ["spacing"]
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from dicoflex._types import Floats
+
 MAX_DECIMALS = 4
 
 

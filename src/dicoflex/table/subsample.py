@@ -19,13 +19,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dicoflex._types import Ints
 from dicoflex.errors import DataError, SettingError, named
 from dicoflex.runtime.randomness import row_keys
 from dicoflex.table.files import parquet_errors
 from dicoflex.table.inference import MAX_LEVELS
 from dicoflex.values import is_number
 
-Ints = NDArray[np.int64]
 Keys = NDArray[np.uint64]
 
 MOST_ROWS = 80_000

@@ -14,15 +14,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from dicoflex._types import Bools, Floats, Ints
 from dicoflex.constraints import Constraints, delta
 from dicoflex.table.feature import Feature, Kind
 from dicoflex.table.inference import WORD
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 GROWING = {"age"}
 WAIT = 5
 """For how many years an answer may ask somebody to wait."""

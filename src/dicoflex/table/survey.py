@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from dicoflex._types import Floats, Ints
 from dicoflex.table.encoding import Encoding, Values, check_limits
 from dicoflex.table.rare_rows import check_left_out, rare_rows
 from dicoflex.table.rarity import to_digits
@@ -19,8 +19,6 @@ from dicoflex.table.schema import Schema
 from dicoflex.table.subsample import stratified
 from dicoflex.values import differ
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 CHUNK = 65_536
 
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from dicoflex._types import Bools, Floats, Ints
 from dicoflex.table.columns import code_lookup, same_dtype
 from dicoflex.table.encoding import Encoding, Values
 from dicoflex.table.feature import Feature, Level
@@ -24,9 +24,6 @@ from dicoflex.table.plain_rows import PlainRows, Row
 from dicoflex.table.schema import Schema
 from dicoflex.values import is_half_read, is_missing, plain, typed
 
-Bools = NDArray[np.bool_]
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 LONGEST_SHOWN = 60
 
 

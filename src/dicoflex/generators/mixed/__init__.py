@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicoflex import _core
+from dicoflex._types import Floats
 from dicoflex.generators.base import Context, GeneratorConfig, Table
 from dicoflex.generators.mixed.cells import EACH, Grid, Located
 from dicoflex.generators.mixed.kernels import density_of, draw, score
@@ -42,8 +43,6 @@ if TYPE_CHECKING:
     import torch
 
     from dicoflex.generators.mixed.network import Network
-
-Floats = NDArray[np.float64]
 
 
 class Mixed:

@@ -26,14 +26,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicoflex import _core
+from dicoflex._types import Floats, Ints
 from dicoflex.generators.mixed.cutting import number_cells
 from dicoflex.model_file.taking import Arrays, refuse, taken
 from dicoflex.table.encoding import Encoding, Values
 from dicoflex.table.feature import MAX_NUMBER, Feature
 from dicoflex.table.schema import Schema
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 MOST_DECIMALS = 15
 EACH = slice(None)

@@ -8,12 +8,11 @@ import heapq
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dicoflex._types import Floats
 from dicoflex.table.rarity import outwards, round_near
 from dicoflex.table.spacing import spacing
 
-Floats = NDArray[np.float64]
 MIN_CELL = 10
 ROWS_PER_CELL = 30
 """Stretches are cut into cells of so many rows. With ten, 1,000 rows of a continuous column had as many cells as

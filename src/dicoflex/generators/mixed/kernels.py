@@ -17,14 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicoflex import _core
+from dicoflex._types import Floats
 from dicoflex.generators.mixed.cells import Grid, Located
 from dicoflex.generators.mixed.lookahead import limits_of
 from dicoflex.generators.mixed.weights import Asked, Weights
 from dicoflex.limits.limits import Limits
 from dicoflex.runtime.threads import in_threads
 from dicoflex.table.encoding import Values
-
-Floats = NDArray[np.float64]
 
 
 def density_of(weights: Weights, grid: Grid) -> _core.Density:

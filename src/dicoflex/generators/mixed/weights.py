@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
+from dicoflex._types import Floats
 from dicoflex.generators.base import Context, GeneratorConfig
 from dicoflex.generators.mixed.cells import Grid, Located
 
-Floats = NDArray[np.float64]
 Weights = dict[str, NDArray[np.float32]]
 Exponent = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1)]
