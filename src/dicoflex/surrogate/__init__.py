@@ -11,7 +11,6 @@ __all__ = ["Both", "Forest", "Network", "Perceptron", "ScoreSurrogate", "Surroga
 
 from typing import Any, ClassVar, Protocol
 
-
 from dicoflex import _core
 from dicoflex._types import Arrays, Floats
 from dicoflex.errors import ModelFileError
