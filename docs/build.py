@@ -35,7 +35,7 @@ HERE = Path(__file__).parent
 README = HERE.parent / "README.md"
 RESULTS = HERE.parent / "benchmarks" / "results"
 IMAGES = HERE / "images"
-PAGES = tuple(HERE / f"{name}.md" for name in ("constraints", "rules-about-change", "targets"))
+PAGES = tuple(HERE / "how-to" / f"{name}.md" for name in ("constraints", "rules-about-change", "targets"))
 WIDTH = 104
 BLOCK = re.compile(r"<!-- run: (?P<expression>.*?) -->\n```\n.*?^```\n", flags=re.DOTALL | re.MULTILINE)
 

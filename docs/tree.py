@@ -1,4 +1,4 @@
-"""Refresh what `docs/architecture.md` says of the source: its modules with their first sentences, and the layers.
+"""Refresh what the architecture page says of the source: its modules with their first sentences, and the layers.
 
     python docs/tree.py                 needs nothing but Python itself
 
@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "architecture.md"
+PAGE = ROOT / "docs" / "explanation" / "architecture.md"
 PACKAGE = ROOT / "src" / "dicoflex"
 
 

@@ -52,8 +52,8 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 def test_pages_and_links_are_found() -> None:
     names = [page.relative_to(ROOT).as_posix() for page in PAGES]
-    assert {"README.md", "CHANGELOG.md", "docs/guide.md", "benchmarks/results/quality.md"} <= set(names)
-    assert ("docs/constraints.md", "") in set(links(ROOT / "README.md"))
+    assert {"README.md", "CHANGELOG.md", "docs/how-to/guide.md", "benchmarks/results/quality.md"} <= set(names)
+    assert ("docs/how-to/constraints.md", "") in set(links(ROOT / "README.md"))
     assert not any(name.startswith(".venv") for name in names)
 
 

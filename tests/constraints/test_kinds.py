@@ -21,7 +21,7 @@ from dicoflex.limits.limits import Limits
 from dicoflex.table.encoding import Encoding
 from dicoflex.table.schema import Schema
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "constraints.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "constraints.md"
 TABLE = pd.DataFrame(
     {
         "age": [18, 30, 45, 70],

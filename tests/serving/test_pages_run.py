@@ -16,7 +16,7 @@ import dicoflex
 from dicoflex.examples import EXAMPLES
 from serving.running import Running
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "serving.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "serving.md"
 BLOCKS = re.findall(r"^```(sh|python|js)\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
 ADDRESS = "http://127.0.0.1:8000"
 RECORDS = 12

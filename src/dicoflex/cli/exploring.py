@@ -51,12 +51,13 @@ def explore(
     drop: Drop = [],  # noqa: B006
     target: Annotated[str | None, typer.Option(help="The result that people hope for.", show_default=False)] = None,
     texts: Annotated[
-        Path | None, typer.Option(help="JSON file of labels and words; see docs/explorer.md.", show_default=False)
+        Path | None,
+        typer.Option(help="JSON file of labels and words; see docs/how-to/explorer.md.", show_default=False),
     ] = None,
     *,
     flags: Any,
 ) -> None:
-    """Open a page on which plans change while limits are dragged; see docs/explorer.md."""
+    """Open a page on which plans change while limits are dragged; see docs/how-to/explorer.md."""
     from dicoflex.runtime.extras import extra
 
     with extra("serve", to="open the explorer"):

@@ -56,7 +56,7 @@ class ServerFlags:
 
 @spread(flags=ServerFlags)
 def serve(models: Folder, flags: Any) -> None:
-    """Serve models over HTTP: typed questions and answers; see docs/serving.md."""
+    """Serve models over HTTP: typed questions and answers; see docs/how-to/serving.md."""
     from pydantic import ValidationError
 
     from dicoflex.serving import Settings

@@ -70,11 +70,15 @@ class Texts(BaseModel):
         except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(map(str, first["loc"])) or "the whole"
-            raise SettingError(f"{path}: {where}: {first['msg']}; see docs/explorer.md for what it may hold") from None
+            raise SettingError(
+                f"{path}: {where}: {first['msg']}; see docs/how-to/explorer.md for what it may hold"
+            ) from None
         except ValueError as error:
             if isinstance(error, SettingError):
                 raise
-            raise SettingError(f"{path} is no JSON ({error}); see docs/explorer.md for what it may hold") from None
+            raise SettingError(
+                f"{path} is no JSON ({error}); see docs/how-to/explorer.md for what it may hold"
+            ) from None
 
 
 class Names:
