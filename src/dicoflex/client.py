@@ -14,7 +14,7 @@ import pandas as pd
 
 from dicoflex._types import Json
 from dicoflex.answers.counterfactuals import Counterfactuals
-from dicoflex.answers.numbering import index_of
+from dicoflex.answers.frames import index_of
 from dicoflex.answers.search import Search
 from dicoflex.answers.shortfall import SHORTFALL
 from dicoflex.errors import ServerError, UnseenError

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dicoflex import metrics
-from dicoflex.answers.selection import gower, ranges_of, select
+from dicoflex.answers.ways import gower, ranges_of, select
 from dicoflex.table.encoding import Encoding
 from dicoflex.table.schema import Schema
 

@@ -12,7 +12,7 @@ import pytest
 
 from dicoflex import Constraints
 from dicoflex.answers.explain import explain
-from dicoflex.answers.pressure import TRIED
+from dicoflex.answers.shortfall import TRIED
 from dicoflex.errors import ConstraintError, UserError
 from dicoflex.explorer import Explorer
 from dicoflex.explorer.limits import wish_of

@@ -14,9 +14,9 @@ from dicoflex.answers import explain as one
 from dicoflex.answers.aiming import score_of
 from dicoflex.answers.check import Check
 from dicoflex.answers.counterfactuals import Counterfactuals
+from dicoflex.answers.frames import index_of
 from dicoflex.answers.goals import Part, Parts, is_plain, parts_of
 from dicoflex.answers.joined import joined
-from dicoflex.answers.numbering import index_of
 from dicoflex.answers.probabilities import probability as of_classes
 from dicoflex.answers.unseen import parts_of_known
 from dicoflex.errors import BlackBoxError, ConstraintError, QueryError, UnseenError

@@ -255,7 +255,7 @@ class Counterfactuals:
         row: the query's index label, by default the first query; position: its place, where labels repeat. check: as
         for `explain`, which does not keep it: only rows that it confirms count; without it the surrogate's word does.
         """
-        from dicoflex.answers.relaxing import relaxations
+        from dicoflex.answers.relaxation import relaxations
 
         if self.origin is None:
             raise QueryError("a result that was made by hand has no model to ask again; explain the rows")

@@ -25,9 +25,9 @@ from dicoflex.answers.origin import Origin, info_of
 from dicoflex.answers.query import Query
 from dicoflex.answers.refined import Answers, refined
 from dicoflex.answers.search import Search, looked_for, to_look_for
-from dicoflex.answers.selection import ranges_of, select
 from dicoflex.answers.shortfall import SHORTFALL, shortfall, why_none
 from dicoflex.answers.status import HAS_TARGET, has_target, statuses
+from dicoflex.answers.ways import ranges_of, select
 from dicoflex.errors import QueryError
 from dicoflex.model import Model
 from dicoflex.request import Request

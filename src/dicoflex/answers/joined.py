@@ -14,14 +14,13 @@ from numpy.typing import NDArray
 
 from dicoflex.answers.aiming import score_of
 from dicoflex.answers.counterfactuals import Counterfactuals
+from dicoflex.answers.frames import index_of
 from dicoflex.answers.goals import Parts
-from dicoflex.answers.numbering import index_of
 from dicoflex.answers.origin import Origin
 from dicoflex.answers.search import Search
-from dicoflex.answers.selection import ranges_of
 from dicoflex.answers.shortfall import SHORTFALL
 from dicoflex.answers.status import CONTRADICTORY, HAS_TARGET, NOT_FOUND, status_of_parts
-from dicoflex.answers.ways import Merits, choose, ways_of
+from dicoflex.answers.ways import Merits, choose, ranges_of, ways_of
 from dicoflex.errors import QueryError
 from dicoflex.model import Model
 from dicoflex.request import Request

@@ -16,8 +16,7 @@ from dicoflex.answers.confirming import brought_nearer, confirm, surer_in
 from dicoflex.answers.draws import Draws, Terms, Verdict
 from dicoflex.answers.query import Query
 from dicoflex.answers.search import MOST_IN_A_CALL, Search, looked_for, to_look_for
-from dicoflex.answers.selection import ranges_of
-from dicoflex.answers.ways import by_query, choose_each
+from dicoflex.answers.ways import by_query, choose_each, ranges_of
 from dicoflex.model import Model
 
 Ints = NDArray[np.int64]

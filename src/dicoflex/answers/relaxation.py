@@ -1,26 +1,32 @@
 """The smallest relaxation: which single constraint, relaxed how far, would give a row answers that it has not.
 
 Each constraint is first opened; where its feature then lands says how far it must be relaxed, and the row is asked for
-once more under that. What is told has been tried.
-"""
+once more under that. What is told has been tried."""
 
 from __future__ import annotations
 
-__all__ = ["Look", "Relaxation", "confidence_relaxed", "relaxed", "sentence_of"]
+__all__ = ["Look", "Relaxation", "confidence_relaxed", "relaxations", "relaxed", "sentence_of"]
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from dicoflex.answers.pool import Pool
+from dicoflex.answers.check import Check
+from dicoflex.answers.goals import labelling
+from dicoflex.answers.origin import Origin
+from dicoflex.answers.pool import Pool, pool
+from dicoflex.answers.query import Query
 from dicoflex.constraints import Constraints
-from dicoflex.constraints.kinds import OneConstraint
+from dicoflex.constraints.kinds import KINDS, OneConstraint
 from dicoflex.constraints.parts import Range
 from dicoflex.constraints.rules.tree import names as rule_names
 from dicoflex.constraints.words import percent, plain, shown, signed
+from dicoflex.errors import QueryError
 from dicoflex.limits.limits import Limits
+from dicoflex.request import Request
 from dicoflex.table.encoding import Encoding, Values
 from dicoflex.table.rarity import outwards
 from dicoflex.table.suggestions import is_growing, stays
@@ -325,3 +331,34 @@ def _steps(landed: Values, end: float, farthest: float, *, up: bool) -> Iterator
         value = float(beyond[at] if up else -beyond[at])
         rounded = outwards(value, up=up, digits=DIGITS)
         yield min(rounded, max(farthest, value)) if up else max(rounded, min(farthest, value))
+
+
+def relaxations(
+    origin: Origin, request: Request, position: int, row: pd.DataFrame, *, check: Check | None = None
+) -> list[Relaxation]:  # fmt: skip
+    """What would give the query at `position`, which is `row`, more answers; `request` as it bound."""
+    is_scored = origin.is_scored
+    origin, position = origin.of_query(position)
+    if origin.unseen is not None and origin.unseen[position]:
+        raise QueryError("the row holds a value that training never had, and nothing is tried for it; give one it had")
+    model, context = origin.model, origin.context.take(slice(position, position + 1))
+    given, own = request.constraints, context.query
+    if check is not None and is_scored:
+        check = labelling(check, model.labels[context.target[0]])
+    owner = {one.entry: one for one in model.schema.constraints.one_by_one()}
+
+    def look(constraints: Constraints, sure: Any = request.confidence) -> Pool | None:
+        asked = request.model_copy(
+            update={"constraints": constraints, "frozen": constraints.frozen, "confidence": sure}
+        )
+        query = replace(Query.of_values(model, own, context.target, asked), given=row)
+        return pool(model, query, check) if query.feasible[0] and not query.frozen.all() else None
+
+    ones = [one for one in given.one_by_one() if KINDS[one.kind].role == "limit" and owner.get(one.entry) != one]
+    present = look(given)
+    count = 0 if present is None else len(present)
+    found = relaxed(given, ones, own[0], model.encoding, look, more_than=count)
+    if model.has_confidence:
+        sure, lowest = float(context.confidence[0]), float(model.confidence.lowest[context.target[0]])
+        found += confidence_relaxed(given, sure, lowest, lambda c: look(given, c), more_than=count)
+    return sorted(found, key=lambda step: -step.found)

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from dicoflex.answers.pressure import broken_shares
 from dicoflex.answers.query import Query
+from dicoflex.answers.shortfall import broken_shares
 from dicoflex.explorer.limits import Limit
 from dicoflex.model import Model
 
