@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["SHORTFALL", "TRIED", "Fate", "broken_shares", "fates", "reasons_of", "shortfall", "why_none"]
+__all__ = ["SHORTFALL", "TRIED", "broken_shares", "reasons_of", "shortfall", "why_none"]
 
 from collections.abc import Sequence
 from dataclasses import replace
