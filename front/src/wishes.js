@@ -4,7 +4,7 @@ import { Body } from "./body.js";
 import { change } from "./history.js";
 import { NumberField, Stepper } from "./field.js";
 import { answer, model, resultText, view, wanted, wish } from "./state.js";
-import { percent, t } from "./texts.js";
+import { number, percent, t } from "./texts.js";
 
 const TRACK = 100;
 
@@ -28,20 +28,44 @@ function Kind() {
 // Labels are keys as Python writes them.
 const keyOf = (label) => (typeof label === "boolean" ? (label ? "True" : "False") : String(label));
 
-/** At least so sure, within what the data support. */
+const NAMED = ["just", "safe", "sure"];
+const SAME = 5e-4;
+
+/** Which named level a confidence is; none for another number. */
+const levelOf = (levels, confidence) => NAMED.find((name) => levels[name] && Math.abs(levels[name].confidence - confidence) < SAME);
+
+/** How many of ten: "8 or 9", or "9" where that is all that the share says. */
+function ofTen(share) {
+  const [low, high] = [Math.floor(10 * share + 0.05), Math.ceil(10 * share - 0.05)];
+  return low === high ? number(low) : t("level.between", { low, high });
+}
+
+/** The named levels, how many retrained models each would convince, and how much farther it is than the decision. */
+function Lasting({ levels, confidence, set }) {
+  const chosen = levelOf(levels, confidence);
+  const one = levels[chosen];
+  const farther = one && levels.just.distance > 0 && chosen !== "just" ? one.distance / levels.just.distance : 1;
+  return <span class="wish"><label>{t("level.before")} <select value={chosen ?? ""} onChange={(event) => event.target.value && set(levels[event.target.value].confidence)}>
+    {NAMED.map((name) => <option key={name} value={name} selected={name === chosen}>{t(`level.${name}`)}</option>)}
+    {!chosen && <option value="" selected>{t("level.own")}</option>}</select></label>
+    {one && <span class="quiet">{t("level.kept", { kept: ofTen(one.survival) })}{farther > 1.02 && ` ${t("level.price", { times: Number(farther.toFixed(1)) })}`}</span>}</span>;
+}
+
+/** At least so sure, within what the data support: by a named level, or a number. */
 function Sure() {
   const [over, setOver] = useState(null);
   const bounds = model.value.confidence?.[keyOf(wanted())];
   if (!model.value.has_confidence || !bounds) return null;
-  const set = (value) => {
-    const share = value === null ? null : value / 100;
+  const choose = (share) => {
     const kept = share === null ? null : Math.min(bounds.highest, Math.max(bounds.lowest, share));
-    setOver(share > bounds.highest ? "highest" : share !== null && share < bounds.lowest ? "lowest" : null);
-    change({ sure: kept === bounds.usual ? null : kept });
+    setOver(share > bounds.highest + SAME ? "highest" : share !== null && share < bounds.lowest - SAME ? "lowest" : null);
+    change({ sure: kept === null || Math.abs(kept - bounds.usual) < SAME ? null : kept });
   };
-  const shown = Math.round((wish.value.sure ?? bounds.usual) * 1000) / 10;
-  return <span class="wish"><label>{t("sure.before")} <NumberField value={shown} min="0" max="100" onValue={set} class="short" aria-label={t("sure.name")} /> {t("sure.after")}</label>
-    {over && <span class="problem" role="alert">{t(`sure.${over}`, { percent: percent(bounds[over]), result: resultText(wanted()) })}</span>}</span>;
+  const confidence = wish.value.sure ?? bounds.usual;
+  const shown = Math.round(confidence * 1000) / 10;
+  return <>{bounds.levels?.just?.survival !== undefined && <Lasting levels={bounds.levels} confidence={confidence} set={choose} />}
+    <span class="wish"><label>{t("sure.before")} <NumberField value={shown} min="0" max="100" onValue={(value) => choose(value === null ? null : value / 100)} class="short" aria-label={t("sure.name")} /> {t("sure.after")}</label>
+    {over && <span class="problem" role="alert">{t(`sure.${over}`, { percent: percent(bounds[over]), result: resultText(wanted()) })}</span>}</span></>;
 }
 
 export function Wishes() {

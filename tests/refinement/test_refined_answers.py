@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -47,26 +46,6 @@ WISHES: dict[str, dict[str, Any]] = {
     "cost": {"constraints": Constraints(cost={"age": 1, "gain": per_unit(0.001), "job": 2}, max_cost=3)},
     "strict": {"constraints": Constraints(ranges={"visits": (0, 4)}, strict=True)},
 }
-
-
-@pytest.fixture(scope="module")
-def tied(applicants: pd.DataFrame) -> pd.DataFrame:
-    """The applicants with a column that follows from another."""
-    return applicants.assign(price_next=applicants["price"] + 1.25)
-
-
-@pytest.fixture(scope="module")
-def fitted(tied: pd.DataFrame, quickly: Callable[..., DiCoFlex], black_box: Any, says: Any) -> DiCoFlex:
-    return quickly(
-        tied, says(tied), predict_proba=black_box, steps=400, training={"min_steps": 0, "epochs": 8},
-        fit_config={"passes": 3, "rounds": 1, "own_draws": 2000, "coherence": True},
-    )  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def refused(queries: pd.DataFrame, says: Any) -> pd.DataFrame:
-    mine = queries.assign(price_next=queries["price"] + 1.25)
-    return mine[says(mine) == "no"]
 
 
 @pytest.mark.parametrize("name", WISHES)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 __all__ = [
     "FAR", "FREE", "Candidates", "brought_near", "candidates", "clear", "coherence_of", "distances_of", "judged",
-    "judges_of", "merits_of", "standing", "wanted_of",
+    "judges_of", "merits_of", "outstepped", "standing", "wanted_of",
 ]  # fmt: skip
 
 from dataclasses import dataclass
@@ -244,6 +244,24 @@ def merits_of(model: Model, query: Query, found: Candidates) -> Merits:
     handicap += CRAMPED * ~found.room
     handicap[clear(model, query, found)] = 0.0
     return Merits(distances_of(model, query, found.values, found.query), plausibility + weakness, handicap)
+
+
+def outstepped(model: Model, query: Query, found: Candidates) -> NDArray[np.bool_]:
+    """Which candidates change one ordered level alone, and farther than another one that changes it the same way."""
+    own, gaps = query.context.query[found.query], model.judges.gaps
+    changed = differ(found.values, own) & ~uncounted(model, query.request)
+    # The code after the last level is that of a missing one, which is near to none.
+    known = np.maximum(found.values, own) <= gaps
+    row = np.flatnonzero((changed.sum(axis=1) == 1) & (changed & known & (gaps > 0)).any(axis=1))
+    feature = changed[row].argmax(axis=1)
+    step = (found.values - own)[row, feature]
+    same = np.column_stack([found.query[row], feature, np.sign(step)])
+    _, group = np.unique(same, axis=0, return_inverse=True)
+    least = np.full(len(row), np.inf)
+    np.minimum.at(least, group.ravel(), np.abs(step))
+    out = np.zeros(len(found), dtype=bool)
+    out[row] = np.abs(step) > least[group.ravel()]
+    return out
 
 
 def distances_of(model: Model, query: Query, values: Values, which: Ints) -> Floats:

@@ -10,7 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dicoflex.answers.candidates import Candidates, brought_near, candidates, coherence_of, judged, merits_of
+from dicoflex.answers.candidates import (
+    Candidates,
+    brought_near,
+    candidates,
+    coherence_of,
+    judged,
+    merits_of,
+    outstepped,
+)
 from dicoflex.answers.check import Check
 from dicoflex.answers.confirming import brought_nearer, confirm, surer_in
 from dicoflex.answers.draws import Draws, Terms, Verdict
@@ -97,8 +105,10 @@ def answers_to(model: Model, query: Query, terms: Terms) -> Candidates:
 def chosen_of(model: Model, query: Query, found: Candidates, n: int | None = None) -> tuple[Candidates, Ints]:
     """The candidates to answer with, query by query, best first, and the number of each one's way.
 
-    n: how many per query, where it is not as many as asked for.
+    Where one step of an ordered level is enough, nobody is sent two. n: how many per query, where it is not as many as
+    asked for.
     """
+    found = found.take(~outstepped(model, query, found))
     order, edges = by_query(found.query, len(query))
     found, wanted = found.take(order), (n or query.request.n, query.request.diversity)
     merits = merits_of(model, query, found)
