@@ -15,8 +15,8 @@ from dicoflex.answers.explain import explain
 from dicoflex.answers.shortfall import TRIED
 from dicoflex.errors import ConstraintError, UserError
 from dicoflex.explorer import Explorer
-from dicoflex.explorer.limits import wish_of
 from dicoflex.explorer.messages import Asking, RefusedError, read
+from dicoflex.explorer.user_limits import wish_of
 from dicoflex.limits.plan import Plan
 from dicoflex.request import Request
 from dicoflex.table.cells import CellError

@@ -22,11 +22,10 @@ from dicoflex.answers.shortfall import reasons_of
 from dicoflex.constraints import Constraints
 from dicoflex.errors import UserError
 from dicoflex.explorer.plans import PlanWriter
-from dicoflex.explorer.pressure import pressures_of
+from dicoflex.explorer.profiles import reach_of, strips_of
 from dicoflex.explorer.question import Question
-from dicoflex.explorer.reach import reach_of
-from dicoflex.explorer.strips import strips_of
 from dicoflex.explorer.texts import Names
+from dicoflex.explorer.user_limits import pressures_of
 from dicoflex.limits.reasons import closed_features
 from dicoflex.model import Model
 from dicoflex.table.cells import Cells

@@ -16,16 +16,15 @@ from dicoflex.errors import SettingError, named
 from dicoflex.explorer.asking import Asker
 from dicoflex.explorer.cohort import ManyPeople
 from dicoflex.explorer.facts import facts_of
-from dicoflex.explorer.limits import wish_of
 from dicoflex.explorer.messages import Asking, Cohort, Looking, Naming, RefusedError, Scoring, Settling, read
 from dicoflex.explorer.people import People
+from dicoflex.explorer.profiles import strips_of
 from dicoflex.explorer.question import Question, label_of, request_of
-from dicoflex.explorer.receipt import Receipts
-from dicoflex.explorer.receipt_page import to_page
+from dicoflex.explorer.receipt import Receipts, to_page
 from dicoflex.explorer.relaxation import Relaxer
 from dicoflex.explorer.settling import Settler
-from dicoflex.explorer.strips import strips_of
 from dicoflex.explorer.texts import Names, Texts
+from dicoflex.explorer.user_limits import wish_of
 from dicoflex.model import Model
 from dicoflex.signatures import Key, sign_record
 from dicoflex.table.cells import Cells

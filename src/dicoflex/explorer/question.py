@@ -13,9 +13,9 @@ from dicoflex.answers.binding import bind
 from dicoflex.answers.query import Query
 from dicoflex.constraints import Constraints
 from dicoflex.errors import QueryError, named
-from dicoflex.explorer.limits import Limit
 from dicoflex.explorer.messages import Limited, RefusedError
 from dicoflex.explorer.texts import Names
+from dicoflex.explorer.user_limits import Limit
 from dicoflex.model import Model
 from dicoflex.request import Request
 from dicoflex.table.encoding import Values

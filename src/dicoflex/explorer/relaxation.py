@@ -12,12 +12,11 @@ from dicoflex.answers.relaxation import Relaxation, confidence_relaxed, relaxed,
 from dicoflex.constraints import Constraints
 from dicoflex.errors import ConstraintError
 from dicoflex.explorer.asking import Asker
-from dicoflex.explorer.limits import Limit, stated_of
 from dicoflex.explorer.messages import Asking
 from dicoflex.explorer.question import Question
 from dicoflex.explorer.sentences import WORDS
 from dicoflex.explorer.texts import Names
-from dicoflex.explorer.variations import as_body, parts_of, without
+from dicoflex.explorer.user_limits import Limit, as_body, parts_of, stated_of, without
 from dicoflex.model import SAFE, Model
 
 MOST_TOLD = 8

@@ -21,7 +21,7 @@ from dicoflex.explorer.plans import key_text
 from dicoflex.explorer.question import Question
 from dicoflex.explorer.sentences import sentence
 from dicoflex.explorer.texts import Names
-from dicoflex.explorer.variations import without
+from dicoflex.explorer.user_limits import without
 from dicoflex.model import Model
 from dicoflex.table.encoding import Values
 from dicoflex.views.words import percent

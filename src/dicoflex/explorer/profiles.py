@@ -1,8 +1,8 @@
-"""The decision along every feature, with the rest of a row as it stands."""
+"""Along the features: the decision at each value of one, and where the values of all that was found landed."""
 
 from __future__ import annotations
 
-__all__ = ["strips_of"]
+__all__ = ["reach_of", "strips_of"]
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,8 +15,9 @@ from dicoflex.table.cells import Cells
 from dicoflex.table.encoding import Values
 from dicoflex.table.feature import Feature
 from dicoflex.table.marginals import by_factors, is_skewed
+from dicoflex.values import differ
 
-MOST_VALUES = 40
+MOST_STRIP_VALUES = 40
 
 
 def _grid(feature: Feature, scale: float) -> Values:
@@ -25,9 +26,9 @@ def _grid(feature: Feature, scale: float) -> Values:
         return np.arange(len(feature.levels), dtype=np.float64)
     low, high = float(feature.minimum or 0.0), float(feature.maximum or 0.0)
     if is_skewed(feature, scale):
-        grid = by_factors(low, high, MOST_VALUES, scale)
+        grid = by_factors(low, high, MOST_STRIP_VALUES, scale)
     else:
-        grid = np.linspace(low, high, MOST_VALUES)
+        grid = np.linspace(low, high, MOST_STRIP_VALUES)
     return np.unique(np.rint(grid) if feature.is_whole else grid)
 
 
@@ -50,3 +51,33 @@ def strips_of(
             for value, chance in zip(plain, said[at : at + len(grid)].tolist(), strict=True)
         ]
     return found
+
+
+MOST_REACHED = 24
+
+
+def reach_of(values: Values, own: Values, names: Names, cells: Cells) -> dict[str, dict[str, Any]]:
+    """For each feature that some row changes: between which numbers, and at which, or to which levels."""
+    changed = differ(values, own)
+    found = {}
+    for j in np.flatnonzero(changed.any(axis=0)).tolist():
+        landed = np.unique(values[changed[:, j], j])
+        plain = [cells.shown(j, value) for value in landed.tolist()]
+        known = [value for value in plain if value is not None]
+        if names.schema.features[j].is_number and known:
+            found[names.keys[j]] = _numbers(known, names, j)
+        else:
+            found[names.keys[j]] = {"values": plain}
+    return found
+
+
+def _numbers(known: list[Any], names: Names, j: int) -> dict[str, Any]:
+    low, high = known[0], known[-1]
+    step = max(1, -(-len(known) // MOST_REACHED))
+    return {
+        "low": low,
+        "high": high,
+        "low_text": names.shown(j, low),
+        "high_text": names.shown(j, high),
+        "values": known[::step],
+    }

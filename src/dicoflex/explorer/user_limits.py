@@ -1,21 +1,24 @@
-"""What a caller limits, one thing at a time: constraints, pins and refusals, each with a name that stays the same."""
+"""What a caller limits: constraints, pins and refusals one at a time, and the share of draws that each rules out."""
 
 from __future__ import annotations
 
-__all__ = ["Limit", "Wish", "stated_of", "wish_of"]
+__all__ = ["Limit", "Wish", "as_body", "parts_of", "pressures_of", "stated_of", "wish_of", "without"]
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from dicoflex.answers.shortfall import broken_shares
+from dicoflex.answers.query import Query
 from dicoflex.constraints import Constraints
 from dicoflex.constraints.kinds import KINDS, OneConstraint
 from dicoflex.errors import ConstraintError, named
-from dicoflex.explorer.messages import Limited, NotThis, RefusedError
+from dicoflex.explorer.messages import Asking, Limited, NotThis, RefusedError
 from dicoflex.explorer.sentences import WORDS, arguments, sentence
 from dicoflex.explorer.texts import Names
+from dicoflex.model import Model
 from dicoflex.table.cells import Cells
 from dicoflex.table.encoding import Values
 from dicoflex.table.feature import Feature
@@ -167,3 +170,48 @@ def _newly_forbidden(whole: Constraints, piece: Constraints, name: Any) -> Const
             raise ConstraintError(f"forbidden {name!r}: nothing is allowed any more; to keep it, put it in frozen")
         return Constraints(allowed={name: left})
     return piece
+
+
+def without(asked: Asking, limit: Limit, names: Names) -> Asking:
+    """The asking less one of its limits."""
+    if limit.kind == "pinned" and limit.feature in asked.pinned:
+        return asked.model_copy(update={"pinned": {k: v for k, v in asked.pinned.items() if k != limit.feature}})
+    if limit.kind == "refused":
+        left = [one for one in asked.refused if (one.feature, one.value) != (limit.feature, limit.arguments["value"])]
+        return asked.model_copy(update={"refused": left})
+    stated = stated_of(asked.constraints, names).without([limit.one.entry])
+    return asked.model_copy(update={"constraints": as_body(stated, names)})
+
+
+def as_body(constraints: Constraints, names: Names) -> dict[str, Any]:
+    """Constraints as a body has them: features by the names that JSON has for them."""
+    found = constraints.model_dump(mode="json")
+    if names.keys == names.schema.names:
+        return found
+    keys = dict(zip(names.schema.names, names.keys, strict=True))
+    for field, value in found.items():
+        if KINDS[field].names_features:
+            pairs = value.items() if isinstance(value, dict) else value
+            mapping = isinstance(getattr(constraints, field), dict)
+            found[field] = {keys[k]: v for k, v in pairs} if mapping else [keys[k] for k in pairs]
+    return found
+
+
+def parts_of(asked: Asking) -> dict[str, Any]:
+    """The parts of an asking that relaxation it may change."""
+    return {
+        "constraints": asked.constraints,
+        "pinned": asked.pinned,
+        "refused": [one.model_dump() for one in asked.refused],
+        "confidence": asked.confidence,
+    }
+
+
+def pressures_of(model: Model, query: Query, limits: Sequence[Limit]) -> list[dict[str, Any]]:
+    """Each limit with its share, the hardest first; only what the model's owner froze binds the draws."""
+    if not limits:
+        return []
+    held = model.schema.mask([name for name in model.schema.constraints.frozen if name in query.request.frozen])
+    shares = broken_shares(model, query, np.zeros(1, dtype=np.int64), [limit.one for limit in limits], held=held)
+    told = [{**limit.told(), "share": round(float(share[0]), 4)} for limit, share in zip(limits, shares, strict=True)]
+    return sorted(told, key=lambda one: -one["share"])
