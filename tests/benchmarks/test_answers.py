@@ -19,8 +19,8 @@ from benchmarks.row_judge import RowJudge
 from benchmarks.tables import ADULT, GERMAN, GMC, LENDING_CLUB, MAIN
 from benchmarks.tasks import Task, prepare
 from dicoflex import Schema, metrics
+from dicoflex.coherence.dependencies import Dependency
 from dicoflex.generators import GENERATORS
-from dicoflex.table.dependency import Dependency
 
 
 @pytest.fixture(scope="module")

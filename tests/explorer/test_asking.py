@@ -19,7 +19,7 @@ from dicoflex.explorer.messages import Asking, RefusedError, read
 from dicoflex.explorer.user_limits import wish_of
 from dicoflex.limits.plan import Plan
 from dicoflex.request import Request
-from dicoflex.table.cells import CellError
+from dicoflex.table.plain_rows import CellError
 from dicoflex.values import differ, is_missing, plain
 
 Ask = Callable[..., dict[str, Any]]

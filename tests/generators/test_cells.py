@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from dicoflex.errors import ModelFileError
 from dicoflex.generators.base import Context
 from dicoflex.generators.mixed import Mixed, MixedConfig
-from dicoflex.generators.mixed.cells import Grid
-from dicoflex.generators.mixed.cutting import LOPSIDED, MIN_CELL
+from dicoflex.generators.mixed.cells import LOPSIDED, MIN_CELL, Grid
 from dicoflex.generators.mixed.weights import shapes
 from dicoflex.runtime.randomness import row_keys
 from dicoflex.table.encoding import Encoding

@@ -8,7 +8,7 @@ import pytest
 
 from dicoflex import Constraints, Schema
 from dicoflex.answers.verification import verify
-from dicoflex.limits.consequences import Consequences
+from dicoflex.limits.programs import Consequences
 from dicoflex.table.encoding import Encoding
 
 N = 40

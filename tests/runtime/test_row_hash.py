@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dicoflex.runtime.row_hash import keyed_hashes
 from dicoflex.runtime.threads import THREADED
+from dicoflex.table.remembered import keyed_hashes
 
 KEY = bytes(range(16))
 MASK = 2**64 - 1

@@ -14,10 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dicoflex.errors import QueryError, SchemaError
-from dicoflex.table.cells import Cells
 from dicoflex.table.encoding import Encoding
 from dicoflex.table.feature import Kind, dtype_bounds
-from dicoflex.table.plain_rows import PlainRows
+from dicoflex.table.plain_rows import Cells, PlainRows
 from dicoflex.table.schema import Schema
 
 INTS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]

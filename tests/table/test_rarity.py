@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 
 from dicoflex.errors import DataError, SchemaError, SettingError
 from dicoflex.table.encoding import Encoding
-from dicoflex.table.rare_rows import rare_rows
 from dicoflex.table.rarity import common_limits, outwards, round_between, round_count, to_digits
 from dicoflex.table.schema import Schema
-from dicoflex.table.survey import take_rows
+from dicoflex.table.survey import rare_rows, take_rows
 
 NUMBERS = st.floats(-1e150, 1e150, allow_nan=False, allow_subnormal=False)
 

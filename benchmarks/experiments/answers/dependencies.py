@@ -18,8 +18,8 @@ from benchmarks.options import Options
 from benchmarks.tables import LENDING_CLUB
 from benchmarks.tasks import prepare
 from dicoflex import Counterfactuals, DiCoFlex
+from dicoflex.coherence.dependencies import Dependency
 from dicoflex.generators import GENERATORS
-from dicoflex.table.dependency import Dependency
 
 METHODS = {f"dependencies, {name}": name for name in GENERATORS}
 # With three exponents and ten answers each, more than 100,000.

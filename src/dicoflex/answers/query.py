@@ -19,7 +19,7 @@ from dicoflex.errors import BlackBoxError, ConfidenceError, ConstraintError, Que
 from dicoflex.generators.base import Context
 from dicoflex.limits.limits import Limits
 from dicoflex.limits.plan import Plan
-from dicoflex.limits.unseen import with_unseen_reasons
+from dicoflex.limits.reasons import with_unseen_reasons
 from dicoflex.model import Model
 from dicoflex.request import Request
 from dicoflex.runtime.randomness import row_keys

@@ -12,7 +12,7 @@ import pandas as pd
 from dicoflex.errors import DataError
 from dicoflex.model import Model
 from dicoflex.table.encoding import Values
-from dicoflex.table.rare_rows import unnamed
+from dicoflex.table.survey import unnamed
 
 LEAST_ROWS = 100
 MOST_STRANGERS = 500

@@ -103,7 +103,7 @@ def _counts(labels: pd.Series) -> str:
 
 def say_header(header: Mapping[str, Any], path: Path) -> None:
     """The facts of a model file, and its schema, as two tables."""
-    from dicoflex.table.dependency import Dependency
+    from dicoflex.coherence.dependencies import Dependency
     from dicoflex.table.schema import Schema
 
     try:

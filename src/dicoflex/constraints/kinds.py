@@ -1,7 +1,7 @@
 """Kinds of constraints: a row each, which every room reads.
 
 To add one: a row here and a field of `Constraints`; what it means for rows in `limits/compile.py`; whether an answer
-obeyed in `answers/verification.py`; and, where its values must be ones of the column, a check in `table/fits.py`.
+obeyed in `answers/verification.py`; and, where its values must be ones of the column, a check in `table/schema.py`.
 How it joins, reads as a sentence, is lifted by an override, and is said on the command line follows from the row.
 
 Nothing here needs more than Python itself: the command line takes its options from the rows, and starts quickly.

@@ -28,7 +28,7 @@ from dicoflex.explorer.texts import Names
 from dicoflex.explorer.user_limits import pressures_of
 from dicoflex.limits.reasons import closed_features
 from dicoflex.model import Model
-from dicoflex.table.cells import Cells
+from dicoflex.table.plain_rows import Cells
 from dicoflex.values import differ
 from dicoflex.views.words import percent
 

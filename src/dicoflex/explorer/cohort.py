@@ -5,7 +5,7 @@ People told apart by a feature: its levels, or quarters of a number.
 
 from __future__ import annotations
 
-__all__ = ["Groups", "ManyPeople", "groups_of"]
+__all__ = ["Groups", "ManyPeople"]
 
 from collections.abc import Iterator
 from dataclasses import dataclass

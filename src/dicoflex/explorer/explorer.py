@@ -27,7 +27,7 @@ from dicoflex.explorer.texts import Names, Texts
 from dicoflex.explorer.user_limits import wish_of
 from dicoflex.model import Model
 from dicoflex.signatures import Key, sign_record
-from dicoflex.table.cells import Cells
+from dicoflex.table.plain_rows import Cells
 from dicoflex.views.words import percent
 
 STREAMED = ("cohort",)

@@ -17,7 +17,7 @@ from dicoflex.explorer.messages import Looking, RefusedError
 from dicoflex.explorer.texts import Names
 from dicoflex.model import Model
 from dicoflex.runtime.printable import printable
-from dicoflex.table.cells import Cells
+from dicoflex.table.plain_rows import Cells
 from dicoflex.values import plain
 from dicoflex.views.words import percent
 

@@ -12,8 +12,8 @@ import numpy as np
 from dicoflex.answers.pool import Plans
 from dicoflex.explorer.texts import Names
 from dicoflex.model import Model
-from dicoflex.table.cells import Cells
 from dicoflex.table.encoding import Values
+from dicoflex.table.plain_rows import Cells
 from dicoflex.values import differ
 from dicoflex.views.cards import step_of
 from dicoflex.views.words import percent

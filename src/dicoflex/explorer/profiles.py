@@ -11,10 +11,10 @@ import numpy as np
 
 from dicoflex.explorer.texts import Names
 from dicoflex.model import Model
-from dicoflex.table.cells import Cells
 from dicoflex.table.encoding import Values
 from dicoflex.table.feature import Feature
 from dicoflex.table.marginals import by_factors, is_skewed
+from dicoflex.table.plain_rows import Cells
 from dicoflex.values import differ
 
 MOST_STRIP_VALUES = 40

@@ -20,7 +20,7 @@ from dicoflex.explorer.settling import Settler
 from dicoflex.explorer.texts import Names, Texts
 from dicoflex.model import Model
 from dicoflex.request import Request
-from dicoflex.table.cells import Cells
+from dicoflex.table.plain_rows import Cells
 from dicoflex.targets import Interval, read_goal
 from dicoflex.views.words import percent
 

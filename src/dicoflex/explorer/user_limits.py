@@ -19,9 +19,9 @@ from dicoflex.explorer.messages import Asking, Limited, NotThis, RefusedError
 from dicoflex.explorer.sentences import WORDS, arguments, sentence
 from dicoflex.explorer.texts import Names
 from dicoflex.model import Model
-from dicoflex.table.cells import Cells
 from dicoflex.table.encoding import Values
 from dicoflex.table.feature import Feature
+from dicoflex.table.plain_rows import Cells
 
 REFUSED_SHARE = 0.05
 """Of the move that was refused: how much less a move must be to count as another one."""

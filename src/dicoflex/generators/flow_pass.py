@@ -1,16 +1,42 @@
-"""A flow's pass on single points, forward and back, by the core."""
+"""A flow's pass on single points, forward and back, by the core.
+
+A flow's weights as plain arrays, by zuko's names: what shapes they have, and the networks that they make.
+
+A file's arrays are compared with these shapes before anything is made of them, and a restored flow answers from the
+arrays alone: zuko would need room that grows with the square of the reals.
+"""
 
 from __future__ import annotations
 
-__all__ = ["Network", "Program", "condition", "pack", "run"]
+__all__ = [
+    "NOISE",
+    "SCALING",
+    "TRANSFORM",
+    "FlowConfig",
+    "Network",
+    "Program",
+    "Shapes",
+    "by_transform",
+    "condition",
+    "couplings",
+    "hyper",
+    "network_of",
+    "pack",
+    "run",
+]
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from dicoflex import _core
 from dicoflex.errors import ModelFileError
+from dicoflex.generators.base import GeneratorConfig
+from dicoflex.model_file.taking import Arrays, refuse
 from dicoflex.runtime.threads import in_threads
 
 
@@ -93,3 +119,105 @@ def run(
 
     in_threads(work, len(points))
     return log_det
+
+
+Shapes = dict[str, tuple[Any, tuple[int, ...]]]
+TRANSFORM = "transform.transforms."
+SCALING = ("_0", "_1")
+NOISE = ("base.loc", "base.scale")  # zuko's names for 0 and 1
+
+
+class FlowConfig(GeneratorConfig):
+    """Settings of a flow; the defaults are the paper's.
+
+    layers: transforms in the chain. hidden_features, hidden_layers: width and depth of each transform's network.
+    noise, number_noise: standard deviation of the noise on one-hot columns and on standardised numbers in training.
+    """
+
+    layers: int = Field(5, ge=1)
+    hidden_features: int = Field(32, ge=1)
+    hidden_layers: int = Field(2, ge=1)
+    noise: float = Field(0.1, ge=0.0)
+    number_noise: float = Field(0.01, ge=0.0)
+
+
+def couplings(n_reals: int, n_context: int, config: FlowConfig, *, parameters: int) -> Iterator[Shapes]:
+    """The arrays of a chain of couplings, each of which leaves the even or the odd reals as they are, in turn."""
+    for i in range(config.layers):
+        kept = int(_kept(i, n_reals).sum())
+        if n_reals == 1:
+            yield hyper(n_context, parameters, config)
+        else:
+            mask = {"mask": (np.bool_, (n_reals,))}
+            yield mask | hyper(kept + n_context, (n_reals - kept) * parameters, config)
+
+
+def hyper(inputs: int, outputs: int, config: FlowConfig, *, masked: bool = False) -> Shapes:
+    """The arrays of a transform's network; every second of its layers has weights."""
+    sizes = [inputs, *[config.hidden_features] * config.hidden_layers, outputs]
+    found: Shapes = {}
+    for i, (before, after) in enumerate(pairwise(sizes)):
+        found[f"hyper.{2 * i}.weight"] = np.float32, (after, before)
+        found[f"hyper.{2 * i}.bias"] = np.float32, (after,)
+        if masked:
+            found[f"hyper.{2 * i}.mask"] = np.bool_, (after, before)
+    return found
+
+
+def by_transform(arrays: Arrays) -> list[Arrays]:
+    """The arrays of each transform, by their names in it, in the order of the chain."""
+    found: dict[int, Arrays] = {}
+    for name, array in arrays.items():
+        if name.startswith(TRANSFORM):
+            number, _, own = name.removeprefix(TRANSFORM).partition(".")
+            found.setdefault(int(number), {})[own] = array
+    return [found[i] for i in sorted(found)]
+
+
+def network_of(arrays: Arrays, width: int, n_context: int, config: FlowConfig) -> Network:
+    """The network of one of zuko's transforms, with zeros for what it leaves out."""
+    units, layers = config.hidden_features, config.hidden_layers
+    sizes = [width + n_context, *[units] * layers, 2 * width]
+    shapes = list(zip(sizes[1:], sizes[:-1], strict=True))
+    network = Network(
+        sequence=np.arange(width),
+        weights=[np.zeros(shape) for shape in shapes],
+        masks=[np.zeros(shape, dtype=bool) for shape in shapes],
+        biases=[np.zeros(shape[0]) for shape in shapes],
+    )
+    if SCALING[0] in arrays:
+        network.biases[-1][:] = np.concatenate([arrays[name] for name in SCALING])
+        return network
+    inputs, outputs, sequence = _wiring(arrays, width)
+    step = np.argsort(sequence)
+    n_parameters = len(arrays[f"hyper.{2 * layers}.bias"]) // len(outputs)
+    columns = [np.concatenate([step[inputs], np.arange(width, width + n_context)]), *[np.arange(units)] * layers]
+    last = (step[outputs][:, None] + width * np.arange(n_parameters)).ravel()
+    for i, (row, column) in enumerate(zip([*columns[1:], last], columns, strict=True)):
+        mask = arrays.get(f"hyper.{2 * i}.mask", np.True_)
+        network.weights[i][np.ix_(row, column)] = np.where(mask, arrays[f"hyper.{2 * i}.weight"], 0.0)
+        network.masks[i][np.ix_(row, column)] = mask
+        network.biases[i][row] = arrays[f"hyper.{2 * i}.bias"]
+    return network._replace(sequence=sequence)
+
+
+def _wiring(arrays: Arrays, width: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """The reals that a transform's network reads, those that it gives a shift for, and the order of its inverse."""
+    everything = np.arange(width)
+    if "mask" in arrays:
+        kept = arrays["mask"]
+        if not any(np.array_equal(kept, _kept(i, width)) for i in (0, 1)):
+            refuse("mask", "keeps other reals than every second one")
+        return everything[kept], everything[~kept], np.concatenate([everything[kept], everything[~kept]])
+    if "order" in arrays:
+        if not np.array_equal(np.sort(arrays["order"]), everything):
+            refuse("order", "names a real twice or not at all")
+        return everything, everything, np.argsort(arrays["order"], kind="stable")
+    # A table with one real has nothing to be autoregressive about: zuko makes a network of the context alone.
+    return everything[:0], everything, everything
+
+
+def _kept(i: int, width: int) -> NDArray[np.bool_]:
+    """The reals that coupling number i leaves as they are."""
+    kept: NDArray[np.bool_] = np.arange(width) % 2 == i % 2
+    return kept

@@ -42,18 +42,21 @@ from scipy.special import ndtri
 
 from dicoflex.errors import ModelFileError
 from dicoflex.generators.base import PAPER_FIT, PAPER_TRAINING, Context, GeneratorConfig, Table, one_hot
-from dicoflex.generators.flow_arrays import (
+from dicoflex.generators.flow_pass import (
     NOISE,
     SCALING,
     TRANSFORM,
     FlowConfig,
+    Program,
     Shapes,
     by_transform,
+    condition,
     couplings,
     hyper,
     network_of,
+    pack,
+    run,
 )
-from dicoflex.generators.flow_pass import Program, condition, pack, run
 from dicoflex.generators.on_reals import blocks, dequantise, settle
 from dicoflex.limits.limits import Limits
 from dicoflex.model_file.taking import Arrays, refuse_others, taken

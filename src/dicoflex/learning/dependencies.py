@@ -7,9 +7,8 @@ __all__ = ["find_dependencies"]
 import numpy as np
 from numpy.typing import NDArray
 
-from dicoflex.coherence.dependencies import Dependencies
+from dicoflex.coherence.dependencies import Dependencies, Dependency
 from dicoflex.coherence.stops import MOST_DECIMALS, decimals_of
-from dicoflex.table.dependency import Dependency
 from dicoflex.table.encoding import Values
 from dicoflex.table.schema import Schema
 

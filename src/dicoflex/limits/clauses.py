@@ -39,7 +39,7 @@ from dicoflex.constraints.rules.tree import (
 )
 from dicoflex.errors import ConstraintError
 from dicoflex.limits.binding import Own, Unknown, bind
-from dicoflex.limits.codes import codes
+from dicoflex.limits.programs import codes
 from dicoflex.table.encoding import Values
 from dicoflex.table.feature import Feature, Kind
 from dicoflex.table.schema import Schema

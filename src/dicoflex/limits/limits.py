@@ -21,10 +21,9 @@ from dicoflex._types import Bools, Floats, Ints
 from dicoflex.constraints import Constraints
 from dicoflex.limits import SLACK
 from dicoflex.limits.clauses import Clauses
-from dicoflex.limits.consequences import Consequences
 from dicoflex.limits.once import Arrays, Once
 from dicoflex.limits.plan import Plan
-from dicoflex.limits.programs import Programs, hold
+from dicoflex.limits.programs import Consequences, Programs, hold
 from dicoflex.limits.reasons import reasons_of
 from dicoflex.runtime.columns import Columns
 from dicoflex.table.encoding import Encoding, Values

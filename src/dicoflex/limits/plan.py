@@ -16,8 +16,7 @@ from dicoflex.constraints.rules.tree import speaks_of_the_query
 from dicoflex.limits.binding import prepared
 from dicoflex.limits.clauses import Clauses
 from dicoflex.limits.compile import Part, banned_of, costs_of, part_of, part_of_unseen, points_of
-from dicoflex.limits.consequences import Consequences
-from dicoflex.limits.programs import Programs, write
+from dicoflex.limits.programs import Consequences, Programs, write
 from dicoflex.table.encoding import Encoding, Values
 
 ELSEWHERE = ("frozen", "cost", "consequences")

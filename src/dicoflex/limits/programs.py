@@ -1,14 +1,18 @@
 """Rules and consequences as programs of a small stack machine, which the core runs on finished rows.
 
-A program reads a row and its query as encoded values. Truth is 1 and 0; a number that is missing or has no result is
-NaN, and whatever compares with it is false.
+A program reads a row and its query as encoded values. Truth is 1 and 0; a number that is missing or has no result
+is NaN, and whatever compares with it is false.
+
+Levels that compare so with a value, as codes.
+
+Features that follow from others, as programs: set after the rest of a row was drawn, or whenever it moves.
 """
 
 from __future__ import annotations
 
-__all__ = ["Programs", "Writer", "hold", "write"]
+__all__ = ["Consequences", "Programs", "codes", "hold", "write"]
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +27,7 @@ from dicoflex.constraints.rules.tree import (
     Choice,
     Comparison,
     Condition,
+    Expression,
     Literal,
     Member,
     Missing,
@@ -34,11 +39,23 @@ from dicoflex.constraints.rules.tree import (
     Value,
     Was,
 )
-from dicoflex.limits.codes import codes
 from dicoflex.table.encoding import Values
-from dicoflex.table.feature import Feature, Kind
+from dicoflex.table.feature import Feature, Kind, dtype_of
 from dicoflex.table.schema import Schema
 from dicoflex.values import equal, is_number
+
+
+def codes(feature: Feature, op: str, value: Any) -> list[int]:
+    """The codes of the levels that compare so with a value: equality by value, order by the feature's own."""
+    same = [code for code, level in enumerate(feature.levels) if equal(level, value)]
+    if op == "==":
+        return same
+    if op == "!=":
+        return [code for code in range(len(feature.levels)) if code not in same]
+    at = same[0] if same else -1
+    tests = {"<": lambda c: c < at, "<=": lambda c: c <= at, ">": lambda c: c > at, ">=": lambda c: c >= at}
+    return [code for code in range(len(feature.levels)) if same and tests[op](code)]
+
 
 (
     CONSTANT, VALUE, RANK, LOOKED_UP, PAIRED, ADD, SUBTRACT, MULTIPLY, DIVIDE, LEAST, MOST, BELOW, AT_MOST, EQUAL,
@@ -254,3 +271,71 @@ def hold(programs: Programs, values: Values, query: Values) -> Bools:
     if out.size:
         _core.hold(programs.checked(values.shape[1]), values=values, query=query, out=out)
     return out
+
+
+WHOLE, SINGLE, HALF, DOUBLE = range(4)
+
+
+class Consequences(NamedTuple):
+    """Programs, in an order in which they can be run, the features that they set, and how those store a number.
+
+    A value that a feature can't have leaves the row unsettled: it is refused.
+    """
+
+    programs: Programs
+    feature: Ints
+    stored: Ints
+    may_miss: Bools
+
+    @classmethod
+    def of(cls, expressions: Mapping[Any, Expression], schema: Schema) -> Consequences:
+        """What the expressions say, by feature, in the order in which they can be worked out."""
+        writer = Writer(schema)
+        features = [schema[name] for name in expressions]
+        for feature, made in zip(features, expressions.values(), strict=True):
+            writer.result(made.tree, feature)
+            writer.end()
+        return cls(
+            writer.programs(),
+            np.array([schema.position(name) for name in expressions], dtype=np.int64),
+            np.array([_stored(feature) for feature in features], dtype=np.int64),
+            np.array([feature.is_number and feature.missing for feature in features], dtype=bool),
+        )
+
+    def mask(self, n_features: int) -> Bools:
+        """Which features follow."""
+        follows = np.zeros(n_features, dtype=bool)
+        follows[self.feature] = True
+        return follows
+
+    def checked(self, n_features: int) -> _core.Consequences:
+        """The consequences as the core runs them, on rows of so many features."""
+        programs = self.programs.checked(n_features)
+        return _core.Consequences(programs, self.feature, self.stored, self.may_miss, n_features=n_features)
+
+    def settle(self, values: Values, query: Values) -> Bools:
+        """Let features of the rows follow, in place; which rows are settled."""
+        settled = np.ones(len(values), dtype=bool)
+        if len(self.feature):
+            _core.settle(self.checked(values.shape[1]), values=values, query=query, settled=settled)
+        return settled
+
+    def broken(self, values: Values, query: Values) -> Bools:
+        """Which rows have a feature that does not follow."""
+        if len(self.feature) == 0:
+            return np.zeros(len(values), dtype=bool)
+        moved = np.array(values, order="C")
+        settled = self.settle(moved, query)
+        same = (moved == values) | (np.isnan(moved) & np.isnan(values))
+        broken: Bools = ~(settled & same.all(axis=1))
+        return broken
+
+
+def _stored(feature: Feature) -> int:
+    """How a column holds a number; levels are whole codes."""
+    if not feature.is_number or feature.is_whole:
+        return WHOLE
+    name = str(dtype_of(feature.dtype)).lower()
+    if "float16" in name or "half" in name:
+        return HALF
+    return SINGLE if "float32" in name or name == "float[pyarrow]" else DOUBLE

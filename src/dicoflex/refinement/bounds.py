@@ -11,9 +11,8 @@ import numpy as np
 
 from dicoflex import _core
 from dicoflex._types import Bools
-from dicoflex.limits.consequences import Consequences
 from dicoflex.limits.limits import Limits
-from dicoflex.limits.programs import write
+from dicoflex.limits.programs import Consequences, write
 from dicoflex.table.encoding import Encoding
 
 PER_QUERY = ("low", "high", "states", "may_keep")
