@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from dicoflex.answers.shortfall import broken_shares
 from dicoflex.answers.query import Query
+from dicoflex.answers.shortfall import broken_shares
 from dicoflex.constraints import Constraints
 from dicoflex.constraints.kinds import KINDS, OneConstraint
 from dicoflex.errors import ConstraintError, named
