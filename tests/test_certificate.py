@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import binomtest
@@ -33,7 +35,7 @@ def test_what_is_no_certificate_is_refused() -> None:
     good = certificate(9, 10)
     again = Certificate.restore(2, good.judge, good.arrays())
     np.testing.assert_array_equal(again.counts, good.counts)
-    with pytest.raises(ModelFileError, match=r"not float64 of shape \(3, 2\)"):
+    with pytest.raises(ModelFileError, match=r"not float64 of shape \(3, any\)"):
         Certificate.restore(3, good.judge, good.arrays())
     with pytest.raises(ModelFileError, match="more valid answers than answers"):
         Certificate.restore(2, good.judge, good.arrays() | {"counts": good.counts[..., ::-1].copy()})
@@ -41,6 +43,18 @@ def test_what_is_no_certificate_is_refused() -> None:
         Certificate.restore(2, good.judge, good.arrays() | {"margin": good.margin + 2})
     with pytest.raises(ModelFileError, match="names no judge"):
         Certificate.restore(2, "an oracle", good.arrays())
+    with pytest.raises(ModelFileError, match="neither for all confidences nor for each"):
+        Certificate.restore(2, good.judge, good.arrays() | {"margin": np.full((2, 4), 0.1)})
+
+
+def test_a_margin_may_be_of_each_confidence() -> None:
+    one = certificate(9, 10)
+    labels, sure = np.array([0, 1, 1]), np.array([0.5, 0.75, 0.99])
+    np.testing.assert_array_equal(one.margin_at(labels, sure), one.margin[labels, 0])
+    several = replace(one, margin=np.array([[0.2] * 6 + [0.3], [0.3, 0.2, 0.2, 0.1, 0.04, 0.02, 0.5]]))
+    again = Certificate.restore(2, several.judge, several.arrays())
+    np.testing.assert_allclose(again.margin_at(labels, sure), [0.2, 0.15, 0.02])
+    np.testing.assert_allclose(again.margin_far_out(labels), [0.3, 0.5, 0.5])
 
 
 # -- survival ------------------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["BLACK_BOX", "CROSS_FITTED", "LABELS", "SORTS", "SURVIVES", "Certificate", "Survival"]
+__all__ = ["ASKED_AT", "BLACK_BOX", "CROSS_FITTED", "LABELS", "SORTS", "SURVIVES", "Certificate", "Survival"]
 
 import math
 from dataclasses import dataclass
@@ -22,6 +22,8 @@ LABELS, CROSS_FITTED = "a surrogate learned from held-out labels", "surrogates c
 JUDGES = (BLACK_BOX, LABELS, CROSS_FITTED, NOBODY)
 """Who may have said what is valid."""
 SURE = 0.95
+ASKED_AT = (0.5, 0.6, 0.7, 0.8, 0.9, 0.97)
+"""The confidences that a margin is stated for, where it is not one for all."""
 SURVIVES = {"safe": 0.85, "sure": 0.95}
 """By named level, the share of retrained models that are to accept an answer still."""
 LEAST_ANSWERS = 30
@@ -30,9 +32,10 @@ LEAST_ANSWERS = 30
 
 @dataclass(frozen=True)
 class Certificate:
-    """margin: per class, how much surer than asked for the surrogate must be of a refined row; beyond what training
-    rows support (a changed number far out) the second entry counts (classes, 2). counts: valid answers and all answers
-    to held-out rows, per class and sort of question (classes, sorts, 2). judge: who said what is valid.
+    """margin: per class, how much surer than asked for the surrogate must be of a refined row: an entry for each of the
+    confidences `ASKED_AT`, or one for all; beyond what training rows support (a changed number far out) one more, the
+    last, counts (classes, 7 or 2). counts: valid answers and all answers to held-out rows, per class and sort of
+    question (classes, sorts, 2). judge: who said what is valid.
     """
 
     margin: Floats
@@ -43,6 +46,29 @@ class Certificate:
     def none(cls, n_classes: int, margin: float = 0.02) -> Certificate:
         """Where nothing was held out."""
         return cls(np.full((n_classes, 2), margin), np.zeros((n_classes, len(SORTS), 2), dtype=np.int64), NOBODY)
+
+    def margin_at(self, labels: Ints, confidence: Floats) -> Floats:
+        """The margin for each of some classes at a confidence, between those it is stated for interpolated.
+
+        >>> margin = np.array([[0.2, 0.1, 0.1, 0.1, 0.04, 0.02, 0.3]])
+        >>> certificate = Certificate(margin, np.zeros((1, 3, 2), dtype=np.int64), BLACK_BOX)
+        >>> certificate.margin_at(np.array([0, 0]), np.array([0.55, 0.85])).round(3).tolist()
+        [0.15, 0.07]
+        """
+        near = self.margin[:, :-1]
+        if near.shape[1] == 1:
+            one: Floats = near[labels, 0]
+            return one
+        found = np.empty(len(labels))
+        for label in np.unique(labels):
+            mine = labels == label
+            found[mine] = np.interp(confidence[mine], ASKED_AT, near[label])
+        return found
+
+    def margin_far_out(self, labels: Ints) -> Floats:
+        """The margin for each of some classes where a changed number lies beyond what training rows support."""
+        far: Floats = self.margin[labels, -1]
+        return far
 
     def valid_at_least(self, label: int, sort: str) -> float:
         """A bound on the share of valid answers like these, at 95 % (Clopper and Pearson 1934).
@@ -66,7 +92,9 @@ class Certificate:
         if judge not in JUDGES:
             raise ModelFileError("the model file's certificate names no judge that there is; save the model again")
         refuse_others(arrays, ("margin", "counts"))
-        margin = taken(arrays, "margin", np.float64, (n_classes, 2))
+        margin = taken(arrays, "margin", np.float64, (n_classes, None))
+        if margin.shape[1] not in (2, len(ASKED_AT) + 1):
+            refuse("margin", "is neither for all confidences nor for each")
         counts = taken(arrays, "counts", np.int64, (n_classes, len(SORTS), 2))
         if not ((margin >= 0) & (margin <= 1)).all():
             refuse("margin", "is no share")

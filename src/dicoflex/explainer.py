@@ -122,7 +122,8 @@ class Explainer:
             least confidence at which an estimated 85 % of retrained models would accept the answer too, "sure" 95 %.
             `report_["confidence"]` has the numbers, and `.needed` those that were used.
         check : callable, optional
-            The model at hand: a function that labels rows. Only rows to which it gives the target are returned.
+            The model at hand, such as `clf.predict` or `clf.predict_proba`. Only answers that it confirms are returned,
+            brought nearer against it, in at most twelve calls for all rows; a search for answers may add one a row.
         novel : bool
             Return no exact copy of a training row; the model must have been fitted with `remember_rows`.
         refine : bool

@@ -15,7 +15,7 @@ import pytest
 
 from conftest import fit_quickly, make_applicants, predict, predict_proba
 from dicoflex import DiCoFlex, load
-from dicoflex.certificate import SURVIVES
+from dicoflex.certificate import ASKED_AT, SURVIVES
 from dicoflex.learning import certifying, surviving
 from dicoflex.learning.reporting import warn_of_weak
 from dicoflex.runtime.progress import Deadline
@@ -138,3 +138,28 @@ def test_what_will_not_last_and_what_was_not_understood_is_warned_of(levelled: D
     weak = replace(model, survival=replace(model.survival, share=np.full_like(model.survival.share, 0.33)))
     with pytest.warns(UserWarning, match="an estimated 33% of retrained models, and 85% are meant"):
         warn_of_weak(weak, 0.99)
+
+
+def test_a_surrogate_that_is_too_sure_gets_the_margin_that_each_confidence_needs(
+    levelled: DiCoFlex, people: pd.DataFrame
+) -> None:
+    model = levelled.model_
+    values = model.encoding.encode(people)
+
+    def judge(rows: np.ndarray) -> np.ndarray:
+        """Less sure than the surrogate by a factor of two in odds."""
+        said = np.clip(model.surrogate.probabilities(rows), 1e-9, 1.0)
+        odds = said[:, 1] / said[:, 0]
+        # Of either class: what is likelier is likely by half the odds.
+        odds = np.where(odds > 1, np.maximum(odds / 2, 1.0), np.minimum(odds * 2, 1.0))
+        return np.column_stack([1 / (1 + odds), odds / (1 + odds)])
+
+    labels = predict_proba(people).argmax(axis=1)
+    margin = certifying._margins_by_level(model, values, labels, judge, np.random.default_rng(0), Deadline())
+    assert margin.shape == (2, len(ASKED_AT) + 1)
+    asked = np.array(ASKED_AT)
+    needed = 2 * asked / (1 + asked)
+    below = asked < 0.9  # surer than .97 the surrogate was not asked to be
+    for mine in margin:
+        np.testing.assert_allclose(mine[:-1][below][1:], (needed - asked)[below][1:], atol=0.03)
+        assert mine[-2] <= 0.05

@@ -17,6 +17,7 @@ from dicoflex.answers.binding import uncounted
 from dicoflex.answers.draws import Draws, Terms, draw, repeats
 from dicoflex.answers.query import Query
 from dicoflex.answers.ways import Merits, by_query, count_ways, distances
+from dicoflex.certificate import Certificate
 from dicoflex.coherence import Coherence
 from dicoflex.model import Model
 from dicoflex.refinement import Asked, Refined, Wanted, judge, refine
@@ -99,10 +100,10 @@ def judges_of(model: Model, query: Query) -> Judges:
     return model.judges if query.request.coherent else model.lenient_judges
 
 
-def margins_of(model: Model) -> Floats:
-    """How much surer than asked for the surrogate must be, per class and region."""
+def certificate_of(model: Model) -> Certificate:
+    """What held-out rows taught: how much surer than asked for the surrogate must be."""
     assert model.certificate is not None
-    return model.certificate.margin
+    return model.certificate
 
 
 def wanted_of(model: Model, query: Query, surer: float = 1.0) -> Wanted:
@@ -112,7 +113,7 @@ def wanted_of(model: Model, query: Query, surer: float = 1.0) -> Wanted:
     """
     request, target = query.request, query.context.target
     sure = query.context.confidence if model.has_confidence else np.maximum(query.context.confidence, 0.5)
-    margin, top = min(surer, 1.0) * margins_of(model)[target, 0], np.maximum(sure, TOP)
+    margin, top = min(surer, 1.0) * certificate_of(model).margin_at(target, sure), np.maximum(sure, TOP)
     probability = np.minimum(sure + margin, top)
     probability += max(surer - 1.0, 0.0) * (top - probability)
     log_density = weakest = lower = np.full(len(target), -np.inf)
@@ -287,8 +288,10 @@ def _fine(model: Model, query: Query, rows: Candidates, wanted: Wanted) -> NDArr
     fine = np.ones(len(rows), dtype=bool)
     if away.any():
         far = (differ(rows.values, own) & away).any(axis=1)
-        more = margins_of(model)[query.context.target[rows.query]]
-        fine = ~far | (rows.probability >= wanted.probability[rows.query] + more[:, 1] - more[:, 0])
+        target, sure = query.context.target[rows.query], query.context.confidence[rows.query]
+        certificate = certificate_of(model)
+        more = certificate.margin_far_out(target) - certificate.margin_at(target, sure)
+        fine = ~far | (rows.probability >= wanted.probability[rows.query] + more)
     if query.limits is not None:
         fine &= ~query.limits.broken(rows.values, own, rows.query)
     return fine

@@ -15,13 +15,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.isotonic import isotonic_regression
 
 from dicoflex.answers.binding import bound_by
 from dicoflex.answers.candidates import FAR
 from dicoflex.answers.explain import terms_of
 from dicoflex.answers.query import Query
 from dicoflex.answers.refined import answers_to
-from dicoflex.certificate import CROSS_FITTED, SORTS, Certificate
+from dicoflex.certificate import ASKED_AT, CROSS_FITTED, SORTS, Certificate
 from dicoflex.learning.few_labels import Judge
 from dicoflex.model import Model
 from dicoflex.request import Request
@@ -42,6 +43,8 @@ FEW_LABELS = 0.37, 0.39
 EXACT = 1e-6
 """The margin of an exact copy: it says what the model says, but a tie, or the rounding of a sum, is no decision."""
 ENOUGH = 40
+ROWS_PER_LEVEL = 30
+"""Of each sort of question, for each confidence that a margin is found for."""
 MASKS = 3
 MASKED = 0.3
 # Where time is limited: rows that are asked about at a time, and the share of the time that margins may take.
@@ -89,8 +92,11 @@ def certified(
     model = replace(model, certificate=Certificate.none(len(model.classes), limits[0]))
     if half < 2:
         return model
-    first = _answers(model, values[order[:half]], labels[order[:half]], rng, deadline.part(FIRST))
-    margin = _margins(model, first, judge, limits)
+    own = values[order[:half]], labels[order[:half]]
+    if model.has_confidence:
+        margin = _margins_by_level(model, *own, judge, rng, deadline)
+    else:
+        margin = _margins(model, _answers(model, *own, rng, deadline.part(FIRST)), judge, limits)
     if min_count > 1:
         margin = np.round(margin, 2)
     certificate = replace(Certificate.none(len(model.classes)), margin=margin, judge=name)
@@ -106,15 +112,17 @@ def _room(model: Model, values: Values, labels: Ints) -> float:
     return max(LEAST, float(np.median(own - model.confidence.default[labels]))) if len(values) else LEAST
 
 
-def _answers(model: Model, values: Values, labels: Ints, rng: np.random.Generator, deadline: Deadline) -> Found:
+def _answers(
+    model: Model, values: Values, labels: Ints, rng: np.random.Generator, deadline: Deadline, most: int = ROWS
+) -> Found:  # fmt: skip
     n_classes = len(model.classes)
-    rows = _evenly(labels, rng)
+    rows = _evenly(labels, rng)[: len(SORTS) * most]
     values, labels = values[rows], labels[rows]
 
     def another(rows: Ints) -> Ints:
         return (labels[rows] + rng.integers(1, n_classes, len(rows))) % n_classes
 
-    return answers_like_asked(model, values, another, rng, deadline=deadline)
+    return answers_like_asked(model, values, another, rng, most, deadline=deadline)
 
 
 def _evenly(labels: Ints, rng: np.random.Generator) -> Ints:
@@ -184,6 +192,51 @@ def _asked(model: Model, values: Values, asked: tuple[Ints, Ints], request: Requ
         far=(changed & away & number).any(axis=1),
         values=found.values,
     )
+
+
+def _margins_by_level(
+    model: Model, values: Values, labels: Ints, judge: Judge, rng: np.random.Generator, deadline: Deadline
+) -> Floats:
+    """Per class the margins at the confidences `ASKED_AT`, then the one for what lies far out.
+
+    The surrogate is asked to be sure to several degrees. What the judge says of all answers but a twentieth, at each
+    degree, tells how sure it has to be for each confidence: where it errs most, near the decision, another margin is
+    needed than where both are nearly certain.
+    """
+    parts, sure = [], model.confidence
+    for k, degree in enumerate(ASKED_AT):
+        default = np.clip(degree, sure.lowest, sure.highest)
+        at = replace(model, confidence=replace(sure, default=default))
+        stage = deadline.part(FIRST * (k + 1) / len(ASKED_AT))
+        parts.append(_answers(at, values, labels, rng, stage, ROWS_PER_LEVEL))
+    truth = [judge(part.values)[np.arange(len(part)), part.target] for part in parts]
+    out = np.empty((len(model.classes), len(ASKED_AT) + 1))
+    for label in range(len(out)):
+        mine = [(part.target == label) & ~part.far for part in parts]
+        degrees = np.minimum(np.clip(ASKED_AT, sure.lowest[label], sure.highest[label]) + LEAST, 1.0)
+        out[label, :-1] = _needed(degrees, [one[own] for one, own in zip(truth, mine, strict=True)]) - ASKED_AT
+    out[:, -1] = _margins(model, Found.join(parts), judge, (LEAST, MOST))[:, -1]
+    return np.clip(out, LEAST, 1.0)
+
+
+def _needed(degrees: Floats, truth: list[Floats]) -> Floats:
+    """How sure the surrogate must be so that the judge is as sure as `ASKED_AT` in all answers but a twentieth.
+
+    degrees: how sure it was asked to be; truth: what the judge says of the answers then. Where even the highest degree
+    is not enough, that is all that can be asked for.
+
+    >>> degrees = np.array([0.52, 0.62, 0.72, 0.82, 0.92, 0.99])
+    >>> _needed(degrees, [np.full(50, degree - 0.1) for degree in degrees]).round(2).tolist()
+    [0.6, 0.7, 0.8, 0.9, 0.99, 0.99]
+    """
+    enough = np.array([len(one) >= ENOUGH // 2 for one in truth])
+    if not enough.any():
+        return np.array(ASKED_AT) + LEAST
+    low = [float(np.quantile(one, 1 - HELD)) for one, fine in zip(truth, enough, strict=True) if fine]
+    reached, sure = isotonic_regression(np.array(low)), degrees[enough]
+    # Steps between degrees that reach the same are taken at their lower end.
+    needed: Floats = np.interp(ASKED_AT, reached + 1e-9 * np.arange(len(reached)), sure, right=degrees[-1])
+    return needed
 
 
 def _margins(model: Model, found: Found, judge: Judge, limits: tuple[float, float]) -> Floats:
