@@ -9,46 +9,24 @@ from typing import Any
 
 import numpy as np
 
+from dicoflex.answers.what_if import decision_along
 from dicoflex.explorer.texts import Names
 from dicoflex.model import Model
 from dicoflex.table.encoding import Values
-from dicoflex.table.feature import Feature
-from dicoflex.table.marginals import by_factors, is_skewed
 from dicoflex.table.plain_rows import Cells
 from dicoflex.values import differ
-
-MOST_STRIP_VALUES = 40
-
-
-def _grid(feature: Feature, scale: float) -> Values:
-    """The values at which a feature's strip is looked at: each level, or at most so many numbers."""
-    if not feature.is_number:
-        return np.arange(len(feature.levels), dtype=np.float64)
-    low, high = float(feature.minimum or 0.0), float(feature.maximum or 0.0)
-    if is_skewed(feature, scale):
-        grid = by_factors(low, high, MOST_STRIP_VALUES, scale)
-    else:
-        grid = np.linspace(low, high, MOST_STRIP_VALUES)
-    return np.unique(np.rint(grid) if feature.is_whole else grid)
 
 
 def strips_of(
     model: Model, own: Values, target: int, which: Sequence[int], names: Names, cells: Cells
 ) -> dict[str, list[dict[str, Any]]]:
     """For each feature in `which`, the probability of the target at the values of its grid."""
-    grids = [_grid(model.schema.features[j], float(model.encoding.scale[j])) for j in which]
-    rows = np.repeat(own[None], sum(map(len, grids)), axis=0)
-    start = np.cumsum([0, *map(len, grids)])
-    for j, grid, at in zip(which, grids, start[:-1], strict=True):
-        rows[at : at + len(grid), j] = grid
-    rows = model.encoding.snap(rows) if len(rows) else rows
-    said = model.surrogate.probabilities(rows)[:, target] if len(rows) else np.zeros(0)
     found = {}
-    for j, grid, at in zip(which, grids, start[:-1], strict=True):
-        plain = [cells.shown(j, value) for value in rows[at : at + len(grid), j].tolist()]
+    for j, (rows, said) in zip(which, decision_along(model, own, target, which), strict=True):
+        plain = [cells.shown(j, value) for value in rows[:, j].tolist()]
         found[names.keys[j]] = [
             {"value": value, "text": names.shown(j, value), "probability": round(chance, 4)}
-            for value, chance in zip(plain, said[at : at + len(grid)].tolist(), strict=True)
+            for value, chance in zip(plain, said.tolist(), strict=True)
         ]
     return found
 

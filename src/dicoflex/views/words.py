@@ -11,6 +11,7 @@ __all__ = [
     "SIGNS",
     "counted",
     "finite",
+    "joined",
     "likelihood_word",
     "percent",
     "shown",
@@ -18,6 +19,7 @@ __all__ = [
 ]
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
@@ -101,3 +103,13 @@ def percent(share: float | None) -> str:
 
 def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def joined(texts: Sequence[str], word: str = "and") -> str:
+    """A list as people write it.
+
+    >>> joined(["age"]), joined(["age", "job"]), joined(["age", "job", "hours"], "or")
+    ('age', 'age and job', 'age, job or hours')
+    """
+    *first, last = texts
+    return f"{', '.join(first)} {word} {last}" if first else last
