@@ -235,7 +235,7 @@ def put_into_readme(name: str, text: str, *, fence: bool = True) -> None:
 def draw_changes(explainer: DiCoFlex, people: pd.DataFrame) -> None:
     """The picture of one person's answers."""
     found = explainer.explain(people.head(1), target=">50K", n=6, frozen=["age", "race", "sex"], random_state=0)
-    _save(found.plot(), "changes.png")
+    _save(found.plot().get_figure(), "changes.png")
 
 
 def draw_moons() -> None:
@@ -249,7 +249,7 @@ def draw_moons() -> None:
     ways = {"anything": {}, "sparse": {"p": 0.01}, "frozen": {"frozen": ["x1"]}}
     for name, conditions in ways.items():
         found = explainer.explain(query, n=30, random_state=0, **conditions)
-        _save(found.plot(), f"moons-{name}.png")
+        _save(found.plot().get_figure(), f"moons-{name}.png")
 
 
 def _save(figure: object, name: str) -> None:

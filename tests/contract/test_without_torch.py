@@ -115,5 +115,5 @@ def test_serving_needs_none_of_them() -> None:
 
 
 def test_pictures_without_matplotlib_say_what_to_install() -> None:
-    ran = run(WITHOUT + "from dicoflex.views.canvas import new_figure; new_figure(1, 1)")
+    ran = run(WITHOUT + "from dicoflex.plots.canvas import axes_of; axes_of(None, 1, 1)")
     assert 'to draw pictures, the package matplotlib is needed: pip install "dicoflex[plots]"' in ran.stderr

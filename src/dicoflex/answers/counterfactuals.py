@@ -23,6 +23,7 @@ from dicoflex.answers.origin import Origin
 from dicoflex.answers.recorded import as_kept, claims_of, with_dtypes
 from dicoflex.answers.search import Search
 from dicoflex.answers.verification import verify
+from dicoflex.answers.what_if import WhatIf
 from dicoflex.constraints import Constraints
 from dicoflex.errors import QueryError, named
 from dicoflex.model import SAFE
@@ -31,21 +32,17 @@ from dicoflex.runtime.whole_files import write_text
 from dicoflex.signatures import Key, sign_record
 from dicoflex.table.inference import as_pandas
 from dicoflex.table.schema import Schema
-from dicoflex.views.bars import plot_shares
-from dicoflex.views.canvas import to_png
 from dicoflex.views.cards import Card, differences
 from dicoflex.views.cards import cards as make_cards
 from dicoflex.views.csv_text import neutralised, with_written
 from dicoflex.views.dice_json import dice_record
-from dicoflex.views.html import PICTURE_DPI, to_html_fragment, to_html_page
-from dicoflex.views.map import plot_map
+from dicoflex.views.html import to_html_fragment, to_html_page
 from dicoflex.views.markdown import markdown_of
 from dicoflex.views.record import record, settings
 from dicoflex.views.terminal import to_rich
-from dicoflex.views.tiles import plot_changes
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 
     from dicoflex.answers.check import Check
@@ -278,9 +275,12 @@ class Counterfactuals:
         """What `report` renders, one plain dict per query; at most `most`, with a picture each if asked."""
         shown = range(len(self.queries))[:most]
         cards = make_cards(self, only=shown)
-        for i, card in zip(shown, cards, strict=True):
-            if pictures and card["answers"]:
-                card["picture"] = to_png(self._figure(i, card), dpi=PICTURE_DPI)
+        if pictures:
+            from dicoflex import plots
+
+            for i, card in zip(shown, cards, strict=True):
+                if card["answers"]:
+                    card["picture"] = plots.picture(self, i)
         return cards
 
     def importance(self, row: Any = None) -> pd.DataFrame:
@@ -290,17 +290,33 @@ class Counterfactuals:
         """
         return importance(self, None if row is None else self._place(row, None))
 
-    def plot_importance(self, row: Any = None) -> Figure:
-        """A figure of `importance`."""
-        return plot_shares(self.importance(row), title="share of answers that change a feature")
+    def plot(self, kind: str | None = None, **options: Any) -> Axes:
+        """Draw one of the pictures of `dicoflex.plots`.
 
-    def plot(self, row: Any = None, *, position: int | None = None) -> Figure:
-        """A figure of one query's changes; for two number features, a map with the density.
+        Parameters
+        ----------
+        kind : str, optional
+            "changes", "waterfall", "map", "levers" or "tradeoff" of one row; "matrix", "importance" or "burden" of all.
+            By default `matrix` for several rows; for one, `map` if it consists of two numbers, and `changes` otherwise.
+        **options
+            What the function of that name in `dicoflex.plots` takes: `row`, `position`, `ax` and others.
 
-        row: the query's index label, by default the first query; position: its place, where labels repeat.
+        Returns
+        -------
+        Axes
+
+        Raises
+        ------
+        QueryError
+            If there is no such picture, or no such row.
         """
-        place = self._place(row, position)
-        return self._figure(place, make_cards(self, only=[place])[0])
+        from dicoflex import plots
+
+        return plots.plot(self, kind, **options)
+
+    def what_if(self, position: int) -> WhatIf:
+        """The query at a position and the model that answered it, for what the model says of other values."""
+        return WhatIf.of(self, position)
 
     @overload
     def to_json(self, path: None = None, *, key: Key | None = ...) -> str: ...
@@ -433,22 +449,11 @@ class Counterfactuals:
     def _hidden(self) -> int:
         return max(0, len(self.queries) - MAX_SHOWN)
 
-    def _figure(self, place: int, card: Card) -> Figure:
-        numbers = [feature.is_number for feature in self.schema.features]
-        if len(numbers) != 2 or not all(numbers):
-            return plot_changes(card)
-        return plot_map(
-            self.queries.iloc[[place]],
-            self.frame.iloc[np.flatnonzero(self.positions == place)],
-            schema=self.schema,
-            title=f"row {card['heading']} → {card['target']}",
-            density=self._density(place),
-        )
-
-    def _density(self, place: int) -> Density | None:
+    def density_at(self, position: int) -> Density | None:
+        """The log density of rows as counterfactuals of the query at a position; None where it is not known."""
         if self.density is not None:
-            return self.density(place)
-        return None if self.origin is None else self.origin.density(place)
+            return self.density(position)
+        return None if self.origin is None else self.origin.density(position)
 
     def _place(self, row: Any, position: int | None) -> int:
         """The position of the query that a caller means."""

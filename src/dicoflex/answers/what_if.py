@@ -6,12 +6,13 @@ __all__ = ["WhatIf", "decision_along", "grid_of"]
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from dicoflex._types import Bools, Floats
 from dicoflex.answers.verification import verify
 from dicoflex.errors import QueryError
 from dicoflex.model import Model
@@ -22,7 +23,6 @@ from dicoflex.table.marginals import by_factors, is_skewed
 if TYPE_CHECKING:
     from dicoflex.answers.counterfactuals import Counterfactuals
 
-Floats = NDArray[np.float64]
 MOST_VALUES = 40
 
 
@@ -40,11 +40,11 @@ def decision_along(model: Model, own: Values, target: int, which: Sequence[int])
     grids = [grid_of(model.schema.features[j], float(model.encoding.scale[j])) for j in which]
     ends = np.cumsum([0, *map(len, grids)])
     rows = np.repeat(own[None], int(ends[-1]), axis=0)
-    for j, grid, low, high in zip(which, grids, ends, ends[1:], strict=False):
+    for j, grid, (low, high) in zip(which, grids, pairwise(ends), strict=True):
         rows[low:high, j] = grid
     rows = model.encoding.snap(rows) if len(rows) else rows
     said = model.surrogate.probabilities(rows)[:, target] if len(rows) else np.zeros(0)
-    return [(rows[low:high], said[low:high]) for low, high in zip(ends, ends[1:], strict=False)]
+    return [(rows[low:high], said[low:high]) for low, high in pairwise(ends)]
 
 
 @dataclass(frozen=True)
@@ -124,11 +124,10 @@ class WhatIf:
         table = pd.DataFrame(lines, columns=["feature", "low", "high", "best"]).astype({"best": object})
         return table.set_index("feature").sort_values("high", ascending=False, kind="stable")
 
-    def _permitted(self, cfs: Counterfactuals, position: int, rows: Values) -> NDArray[np.bool_]:
+    def _permitted(self, cfs: Counterfactuals, position: int, rows: Values) -> Bools:
         """Which rows differ from the query and obey the constraints of the result."""
-        moved: NDArray[np.bool_] = self.model.encoding.differs(rows, np.repeat(self.own[None], len(rows), axis=0)).any(
-            axis=1
-        )
+        own = np.repeat(self.own[None], len(rows), axis=0)
+        moved = self.model.encoding.differs(rows, own).any(axis=1)
         query = cfs.queries.iloc[[position]]
         index = pd.MultiIndex.from_product([query.index, range(len(rows))])
         found = verify(
@@ -136,4 +135,5 @@ class WhatIf:
             dependent=cfs.dependent,
         )  # fmt: skip
         holds = found["holds"].to_numpy(dtype=bool).reshape(len(rows), -1).all(axis=1)
-        return moved & holds
+        permitted: Bools = np.asarray(moved & holds, dtype=bool)
+        return permitted

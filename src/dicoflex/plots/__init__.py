@@ -36,6 +36,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dicoflex.errors import QueryError, named
+from dicoflex.plots.canvas import apart, to_png
 from dicoflex.plots.many_people import burden, importance, matrix, tradeoff
 from dicoflex.plots.one_person import changes, levers, waterfall
 from dicoflex.plots.plane import map
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 
     from dicoflex.answers.counterfactuals import Counterfactuals
 
-KINDS: dict[str, Callable[..., Any]] = {
+KINDS: dict[str, Callable[..., Axes]] = {
     "changes": changes,
     "waterfall": waterfall,
     "map": map,
@@ -83,14 +84,20 @@ def plot(result: Counterfactuals, kind: str | None = None, **options: Any) -> Ax
     >>> ax = plot(cfs, "matrix")
     """
     if kind is None:
-        kind = _usual(result, one={"row", "position"} & set(options))
+        kind = "matrix" if not {"row", "position"} & set(options) and len(result.queries) > 1 else _of_one(result)
     if kind not in KINDS:
         raise QueryError(named("kind of plot", kind, KINDS))
     return KINDS[kind](result, **options)
 
 
-def _usual(result: Counterfactuals, *, one: Any) -> str:
-    if not one and len(result.queries) > 1:
-        return "matrix"
+def picture(result: Counterfactuals, position: int) -> bytes:
+    """The usual picture of the row at a position, as the bytes of a PNG file."""
+    with apart():
+        ax = KINDS[_of_one(result)](result, position=position)
+    figure: Any = ax.get_figure(root=True)
+    return to_png(figure)
+
+
+def _of_one(result: Counterfactuals) -> str:
     two = len(result.schema) == 2 and all(feature.is_number for feature in result.schema.features)
     return "map" if two else "changes"

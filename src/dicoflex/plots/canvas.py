@@ -30,6 +30,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from dicoflex.runtime.extras import extra
+from dicoflex.views.html import PICTURE_DPI
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,8 +44,8 @@ HATCHES = {"up": "", "down": "////", "other": ""}
 MAX_TEXT = 22
 TEXT_SIZE, TITLE_SIZE = 9.0, 11.0
 # Inches per character of a bold title.
-TITLE_CHARACTER = 0.092
-PICTURE_DPI = 180
+TITLE_CHARACTER = 0.088
+
 
 _APART: ContextVar[bool] = ContextVar("apart", default=False)
 
@@ -76,7 +77,8 @@ def axes_of(ax: Axes | None, width: float, height: float) -> Axes:
     if not _APART.get():
         import matplotlib.pyplot as plt
 
-        return plt.subplots(**size)[1]
+        own: Axes = plt.subplots(**size)[1]
+        return own
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     figure = mpl.figure.Figure(**size)
@@ -97,17 +99,19 @@ def plain_axes(ax: Axes, *, left: bool = False, bottom: bool = True) -> None:
         axis.label.set_fontsize(TEXT_SIZE)
 
 
-def titled(ax: Axes, text: str, note: str = "", *, width: float | None = None) -> None:
+def titled(ax: Axes, text: str, note: str = "", *, above: bool = False) -> None:
     """What was found, above the axes on the left, and how to read it, smaller.
 
-    width: how many inches there are; by default three quarters of the figure's.
+    above: whether there are labels between the axes and the title.
     """
-    inches = width or 0.75 * ax.get_figure(root=True).get_figwidth() * ax.get_position().width / 0.775
-    lines = textwrap.wrap(text, max(20, int(inches / TITLE_CHARACTER)), break_long_words=True)
-    notes = textwrap.wrap(note, max(24, int(inches / (0.72 * TITLE_CHARACTER))))
+    figure: Any = ax.get_figure(root=True)
+    figure.draw_without_rendering()  # constrained layout gives the axes their width only then
+    inches = ax.get_window_extent().width / figure.dpi
+    lines = textwrap.wrap(text, max(24, int(inches / TITLE_CHARACTER)), break_long_words=True)
+    notes = textwrap.wrap(note, max(30, int(inches / (0.7 * TITLE_CHARACTER))))
     ax.set_title(
         "\n".join(lines), loc="left", fontsize=TITLE_SIZE, fontweight="bold", color=INK, parse_math=False,
-        pad=8 + 12 * len(notes),
+        pad=8 + 11 * len(notes) + 12 * above,
     )  # fmt: skip
     if notes:
         ax.annotate(

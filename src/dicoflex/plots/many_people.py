@@ -12,7 +12,18 @@ import pandas as pd
 
 from dicoflex.errors import QueryError, named
 from dicoflex.plots.canvas import (
-    BAR, COLOURS, INK, LINE, QUIET, SOFT, TEXT_SIZE, axes_of, ink_on, plain_axes, short, text_width, tinted, titled,
+    BAR,
+    COLOURS,
+    INK,
+    QUIET,
+    SOFT,
+    TEXT_SIZE,
+    axes_of,
+    ink_on,
+    plain_axes,
+    short,
+    tinted,
+    titled,
 )  # fmt: skip
 from dicoflex.views.cards import step_of
 from dicoflex.views.words import SIGNS, counted, joined, percent
@@ -25,7 +36,7 @@ if TYPE_CHECKING:
 MOST_FEATURES = 15
 MOST_ROWS = 30
 MARKERS = "osD^vP"
-DISTANCE = "distance from the row, in standard deviations"
+DISTANCE = "Gower distance from the row"
 
 
 def importance(result: Counterfactuals, row: Any = None, *, ax: Axes | None = None) -> Axes:
@@ -62,12 +73,12 @@ def importance(result: Counterfactuals, row: Any = None, *, ax: Axes | None = No
     places = range(len(top))
     ax = axes_of(ax, 6.8, 1.2 + 0.31 * max(1, len(top)))
     ax.barh(places, top["share"], height=0.62, color=BAR)
-    for y, line in zip(places, top.itertuples(), strict=True):
-        if line.share > 0:
-            ax.plot([line.low, line.high], [y, y], color=INK, linewidth=1.2, solid_capstyle="butt")
+    for y, (share, low, high) in enumerate(top[["share", "low", "high"]].to_numpy(dtype=float).tolist()):
+        if share > 0:
+            ax.plot([low, high], [y, y], color=INK, linewidth=1.2, solid_capstyle="butt")
         ax.annotate(
-            percent(line.share), (1.0, y), xycoords=("axes fraction", "data"), xytext=(6, 0), fontsize=TEXT_SIZE,
-            textcoords="offset points", va="center_baseline", color=INK if line.share else QUIET, annotation_clip=False,
+            percent(share), (1.0, y), xycoords=("axes fraction", "data"), xytext=(6, 0), fontsize=TEXT_SIZE,
+            textcoords="offset points", va="center_baseline", color=INK if share else QUIET, annotation_clip=False,
         )  # fmt: skip
     ax.set_yticks(list(places), [short(str(name)) for name in top.index], parse_math=False)
     ax.set_ylim(max(1, len(top)) - 0.4, -0.6)
@@ -75,7 +86,7 @@ def importance(result: Counterfactuals, row: Any = None, *, ax: Axes | None = No
     ax.set_xticks([0, 0.25, 0.5, 0.75, 1.0], ["0 %", "25 %", "50 %", "75 %", "100 %"])
     ax.set_xlabel("share of counterfactuals that change the feature")
     plain_axes(ax)
-    titled(ax, _importance_title(result, row, table), width=5.0)
+    titled(ax, _importance_title(result, row, table))
     return ax
 
 
@@ -122,7 +133,9 @@ def matrix(result: Counterfactuals, *, most: int = MOST_ROWS, ax: Axes | None = 
     lines = order[:most]
     names = [short(str(result.queries.index[i]), 14) for i in lines]
     features = [short(str(result.schema.names[j]), 18) for j in columns]
-    ax = axes_of(ax, max(5.6, 1.2 + 0.62 * len(columns) + 0.1 * max(map(len, names), default=0)), 2.3 + 0.24 * len(lines))
+    ax = axes_of(
+        ax, max(5.6, 1.2 + 0.62 * len(columns) + 0.1 * max(map(len, names), default=0)), 2.3 + 0.24 * len(lines)
+    )
     for y, i in enumerate(lines):
         for x, j in enumerate(columns):
             _draw_tile(ax, x, y, float(shares[i, j]), _direction(result, i, j) if shares[i, j] else None)
@@ -134,7 +147,7 @@ def matrix(result: Counterfactuals, *, most: int = MOST_ROWS, ax: Axes | None = 
     ax.set_yticks([y + 0.5 for y in range(len(lines))], names, parse_math=False)
     plain_axes(ax, bottom=False)
     note = f"first {len(lines)} of {len(order)} rows; " if len(lines) < len(order) else ""
-    titled(ax, _matrix_title(result, shares, columns), f"{note}▲ higher   ▼ lower   ● another value", width=5.4)
+    titled(ax, _matrix_title(result, shares, columns), f"{note}▲ higher   ▼ lower   ● another value")
     return ax
 
 
@@ -151,7 +164,7 @@ def _direction(result: Counterfactuals, i: int, j: int) -> str:
     """Where most of a row's counterfactuals move a feature."""
     which = np.flatnonzero((result.positions == i) & result.changed_cells[:, j])
     before, feature = result.queries.iloc[i, j], result.schema.features[j]
-    signs = [step_of(before, result.frame.iloc[k, j], feature)[0] for k in which]
+    signs = [step_of(before, result.frame.iloc[int(k), j], feature)[0] for k in which]
     return max(dict.fromkeys(signs), key=signs.count)
 
 
@@ -179,7 +192,7 @@ def tradeoff(result: Counterfactuals, row: Any = None, *, position: int | None =
     """What more confidence costs in distance.
 
     A mark per counterfactual; its shape and colour say how many features change. The line joins those to which no other
-    is both nearer and surer.
+    is both nearer and surer. Distance is Gower's: the mean over all features of the step, as a share of the range.
 
     Parameters
     ----------
@@ -205,8 +218,11 @@ def tradeoff(result: Counterfactuals, row: Any = None, *, position: int | None =
     >>> ax = plots.tradeoff(cfs, row=1)
     """
     place = result._place(row, position)
-    info = _with(result, "proximity", "probability").iloc[np.flatnonzero(result.positions == place)]
-    far, sure = info["proximity"].to_numpy(dtype=float), info["probability"].to_numpy(dtype=float)
+    if "probability" not in result.info:
+        raise QueryError("this picture needs the column 'probability' of info, and the result has none")
+    which = np.flatnonzero(result.positions == place)
+    info = result.info.iloc[which]
+    far, sure = _distances(result)[which], info["probability"].to_numpy(dtype=float)
     front = _front(far, sure)
     ax = axes_of(ax, 6.6, 4.2)
     ax.plot(far[front], sure[front], color=QUIET, linewidth=1.0, zorder=1, drawstyle="steps-post")
@@ -217,14 +233,22 @@ def tradeoff(result: Counterfactuals, row: Any = None, *, position: int | None =
             far[here], sure[here], s=64, marker=MARKERS[k % len(MARKERS)], color=shade, edgecolor=INK, linewidth=0.7,
             label=counted(int(count), "change"), zorder=3,
         )  # fmt: skip
-    for i in front:
-        number = str(info.index.get_level_values("cf")[i])
-        ax.annotate(number, (far[i], sure[i]), xytext=(7, 5), textcoords="offset points", fontsize=8, color=INK)
+    numbers = info.index.get_level_values("cf")
+    ends = list(dict.fromkeys([*front[:1], *front[-1:]]))
+    for i, words, offset in zip(ends, ("nearest", "surest"), ((8, -11), (8, 6)), strict=False):
+        ax.annotate(
+            f"{words}: {numbers[i]}",
+            (far[i], sure[i]),
+            xytext=offset,
+            textcoords="offset points",
+            fontsize=8,
+            color=INK,
+        )
     if result.origin is not None:
         needed = result.what_if(place).needed
         ax.axhline(needed, color=INK, linewidth=1.0, linestyle=(0, (4, 3)), zorder=0)
         ax.annotate(
-            f"needed {percent(needed)}", (1, needed), xycoords=("axes fraction", "data"), xytext=(0, 3), ha="right",
+            f"needed {percent(needed)}", (0, needed), xycoords=("axes fraction", "data"), xytext=(4, 3), ha="left",
             textcoords="offset points", fontsize=8, color=QUIET,
         )  # fmt: skip
     ax.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}".replace("%", " %"))
@@ -235,8 +259,8 @@ def tradeoff(result: Counterfactuals, row: Any = None, *, position: int | None =
     plain_axes(ax, left=True)
     ax.tick_params(axis="y", labelcolor=QUIET)
     if len(info):
-        ax.legend(loc="lower right", frameon=False, fontsize=TEXT_SIZE)
-    titled(ax, _tradeoff_title(result.queries.index[place], far, sure, front), width=5.4)
+        ax.legend(loc="best", frameon=False, fontsize=TEXT_SIZE)
+    titled(ax, _tradeoff_title(result.queries.index[place], far, sure, front))
     return ax
 
 
@@ -263,9 +287,10 @@ def _tradeoff_title(label: Any, far: np.ndarray, sure: np.ndarray, front: Sequen
 def burden(result: Counterfactuals, groups: Any, *, ax: Axes | None = None) -> Axes:
     """Whether the nearest counterfactual is farther away for some groups of rows than for others.
 
-    A dot per row at the distance of its nearest counterfactual, and a line at the group's median. Rows without any
-    have no distance; how many there are stands on the right, as a group can look lucky only because its hard cases are
-    missing. A difference between groups is a question to ask, and not a proof of unfairness.
+    A dot per row at the Gower distance of its nearest counterfactual, and a line at the group's median. The distance is
+    the mean over all features of the step, as a share of the feature's range; another category counts 1. Rows without
+    any counterfactual have no distance; how many there are stands on the right, as a group can look lucky only because
+    its hard cases are missing. A difference between groups is a question to ask, and not a proof of unfairness.
 
     Parameters
     ----------
@@ -295,7 +320,10 @@ def burden(result: Counterfactuals, groups: Any, *, ax: Axes | None = None) -> A
     """
     nearest = _nearest(result)
     members = _members(result, groups)
-    medians = {name: float(np.nanmedian(nearest[at])) if np.isfinite(nearest[at]).any() else np.inf for name, at in members.items()}
+    medians = {
+        name: float(np.nanmedian(nearest[at])) if np.isfinite(nearest[at]).any() else np.inf
+        for name, at in members.items()
+    }
     order = sorted(members, key=lambda name: -medians[name])
     ax = axes_of(ax, 7.0, 1.4 + 0.62 * len(order))
     for y, name in enumerate(order):
@@ -313,22 +341,24 @@ def burden(result: Counterfactuals, groups: Any, *, ax: Axes | None = None) -> A
     ax.set_xlim(left=0.0)
     ax.set_xlabel(f"{DISTANCE}: nearest counterfactual, line at the median")
     plain_axes(ax)
-    titled(ax, _burden_title(order, medians), width=5.2)
+    titled(ax, _burden_title(order, medians))
     return ax
 
 
-def _with(result: Counterfactuals, *columns: str) -> pd.DataFrame:
-    """`info`, which must have these columns."""
-    for column in columns:
-        if column not in result.info:
-            raise QueryError(f"this picture needs the column {column!r} of info, and the result has none")
-    return result.info
+def _distances(result: Counterfactuals) -> np.ndarray:
+    """The Gower distance of each counterfactual: the mean over all features of the step as a share of the range."""
+    steps = np.zeros(result.changed_cells.shape)
+    for k, j in zip(*np.nonzero(result.changed_cells), strict=True):
+        before, after = result.queries.iloc[int(result.positions[k]), int(j)], result.frame.iloc[int(k), int(j)]
+        steps[k, j] = step_of(before, after, result.schema.features[j])[1]
+    distances: np.ndarray = steps.mean(axis=1) if len(steps) else np.zeros(0)
+    return distances
 
 
 def _nearest(result: Counterfactuals) -> np.ndarray:
     """The distance of each row's nearest counterfactual; NaN where it has none."""
     found = np.full(len(result.queries), np.inf)
-    np.minimum.at(found, result.positions, _with(result, "proximity")["proximity"].to_numpy(dtype=float))
+    np.minimum.at(found, result.positions, _distances(result))
     return np.where(np.isfinite(found), found, np.nan)
 
 
@@ -349,7 +379,8 @@ def _members(result: Counterfactuals, groups: Any) -> Mapping[Hashable, np.ndarr
 
 def _spread(far: np.ndarray) -> np.ndarray:
     """Places above and below a line, so that dots of nearly the same distance do not cover each other."""
-    return 0.22 * np.sin(np.arange(len(far)) * 2.4)
+    places: np.ndarray = 0.22 * np.sin(np.arange(len(far)) * 2.4)
+    return places
 
 
 def _draw_found(ax: Axes, y: int, found: int, total: int) -> None:

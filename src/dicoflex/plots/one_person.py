@@ -4,15 +4,29 @@ from __future__ import annotations
 
 __all__ = ["changes", "levers", "waterfall"]
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dicoflex.errors import QueryError
 from dicoflex.plots.canvas import (
-    BAR, COLOURS, HATCHES, INK, LINE, QUIET, SOFT, TEXT_SIZE, axes_of, ink_on, plain_axes, short, text_width, tinted,
+    BAR,
+    COLOURS,
+    HATCHES,
+    INK,
+    LINE,
+    QUIET,
+    SOFT,
+    TEXT_SIZE,
+    axes_of,
+    ink_on,
+    plain_axes,
+    short,
+    text_width,
+    tinted,
     titled,
 )  # fmt: skip
 from dicoflex.views.cards import Answer, Card, has_rarity
@@ -72,7 +86,10 @@ def changes(
     if not features:
         return _nothing(card, ax)
     now = {value["feature"]: short(value["value"]) for value in card["query"]}
-    columns = [[now[name] for name in features], *([_tile_text(answer, name) for name in features] for answer in answers)]
+    columns = [
+        [now[name] for name in features],
+        *([_tile_text(answer, name) for name in features] for answer in answers),
+    ]
     edges = np.cumsum([0.0, *(max(MIN_TILE, max(map(text_width, texts)) + 0.26) + GAP for texts in columns)])
     trust = _trust_lines(card, answers)
     height = len(features) * TILE + SECTION + len(trust) * TILE
@@ -90,7 +107,7 @@ def changes(
     plain_axes(ax, bottom=False)
     for tick in ax.get_yticklabels()[len(features) :]:
         tick.set_color(QUIET)
-    titled(ax, _changes_title(card, answers, features), width=width - labels - 0.3)
+    titled(ax, _changes_title(card, answers, features), above=True)
     ax.set_xlabel(HOW_TO_READ, fontsize=8, loc="left", color=QUIET)
     ax.xaxis.set_label_position("bottom")
     return ax
@@ -98,10 +115,10 @@ def changes(
 
 def _by_impact(card: Card, answers: Sequence[Answer]) -> list[str]:
     """The changed features, those that are changed often and far first."""
-    weight: Counter[str] = Counter()
+    weight: dict[str, float] = defaultdict(float)
     for answer in answers:
         for name, change in answer["changes"].items():
-            weight[name] += 1.0 + change["size"]  # type: ignore[assignment]
+            weight[name] += 1.0 + change["size"]
     return sorted(weight, key=lambda name: (-weight[name], card["features"].index(name)))
 
 
@@ -109,17 +126,17 @@ def _changes_title(card: Card, answers: Sequence[Answer], features: Sequence[str
     often = Counter(name for answer in answers for name in answer["changes"])
     first = features[0]
     share = "all" if often[first] == len(answers) else f"{often[first]} of {len(answers)}"
-    shown_of = f", {len(answers)} shown" if len(answers) < len(card["answers"]) else ""
-    found = counted(len(card["answers"]), "counterfactual")
-    told = "" if len(answers) == 1 else f"; {share} change {first}"
-    return f"Row {card['heading']} → {card['target']}: {found}{shown_of}{told}"
+    part = f", {len(answers)} shown" if len(answers) < len(card["answers"]) else ""
+    found = f"{counted(len(card['answers']), 'counterfactual')} for {card['target']}{part}"
+    what = f"changes {first}" if len(answers) == 1 else f"{share} change {first}"
+    return f"Row {card['heading']}: {found}; {what if len(answers) > 1 else 'it ' + what}"
 
 
 def _nothing(card: Card, ax: Axes | None) -> Axes:
     text = card["shortfall"] or "no counterfactual differs from the row"
     ax = axes_of(ax, max(5.0, text_width(text) + 0.4), 1.1)
     ax.set_axis_off()
-    titled(ax, f"Row {card['heading']} → {card['target']}: no counterfactual")
+    titled(ax, f"Row {card['heading']}: no counterfactual for {card['target']}")
     ax.text(0, 0.6, text, color=QUIET, fontsize=TEXT_SIZE, transform=ax.transAxes, parse_math=False, wrap=True)
     return ax
 
@@ -156,7 +173,7 @@ def _trust_lines(card: Card, answers: Sequence[Answer]) -> list[str]:
     lines = [usual] if any(answer["likely"] is not None for answer in answers) else []
     if any(answer["probability"] is not None for answer in answers):
         lines.append("confidence")
-    return [*lines, "accepted"]
+    return [*lines, "accepted"] if any(answer["valid"] is not None for answer in answers) else lines
 
 
 def _draw_trust(ax: Axes, lines: Sequence[str], answers: Sequence[Answer], edges: Any, top: float) -> list[float]:
@@ -222,27 +239,27 @@ def waterfall(
     answer = next(a for a in card["answers"] if a["cf"].partition(" ")[0] == str(cf))
     what_if = result.what_if(place)
     steps = what_if.steps(frame.iloc[[numbers.index(cf)]])
-    names = [list(value["feature"] for value in card["query"])[j] for j, _ in steps]
+    names = [card["query"][j]["feature"] for j, _ in steps]
     levels = [what_if.now, *(chance for _, chance in steps)]
     labels = ["now", *(_step_label(answer, name) for name in names), "counterfactual"]
     ax = axes_of(ax, 7.2, 1.5 + 0.36 * len(labels))
     _draw_steps(ax, levels)
-    _draw_needed(ax, what_if.needed, len(labels))
+    _draw_needed(ax, what_if.needed)
     ax.set_yticks(range(len(labels)), labels, parse_math=False)
     _percent_axis(ax, f"confidence of the model in {card['target']}")
-    total = counted(len(steps), "change")
-    titled(
-        ax, f"Row {card['heading']}: {total} take the model from {percent(levels[0])} to {percent(levels[-1])}"
-        if len(steps) != 1 else
-        f"Row {card['heading']}: {total} takes the model from {percent(levels[0])} to {percent(levels[-1])}",
-        width=5.0,
-    )  # fmt: skip
+    verb = "takes" if len(steps) == 1 else "take"
+    text = f"{counted(len(steps), 'change')} {verb} the model from {percent(levels[0])} to {percent(levels[-1])}"
+    titled(ax, f"Row {card['heading']}: {text}", above=True)
     return ax
 
 
 def _step_label(answer: Answer, name: str) -> str:
     change = answer["changes"].get(name)
-    return short(name) if change is None else f"{short(name)}  {short(change['before'], 14)} → {short(change['after'], 14)}"
+    return (
+        short(name)
+        if change is None
+        else f"{short(name)}  {short(change['before'], 14)} → {short(change['after'], 14)}"
+    )
 
 
 def _draw_steps(ax: Axes, levels: Sequence[float]) -> None:
@@ -251,7 +268,7 @@ def _draw_steps(ax: Axes, levels: Sequence[float]) -> None:
     for y, level in ((0, levels[0]), (last, levels[-1])):
         ax.barh(y, level, height=0.62, color=LINE if y == 0 else BAR)
         _write_end(ax, level, y, percent(level), bold=True)
-    for y, (before, after) in enumerate(zip(levels, levels[1:], strict=False), start=1):
+    for y, (before, after) in enumerate(pairwise(levels), start=1):
         direction = "up" if after >= before else "down"
         ax.barh(
             y, after - before, left=before, height=0.62, color=COLOURS[direction], hatch=HATCHES[direction],
@@ -272,7 +289,7 @@ def _write_end(ax: Axes, x: float, y: float, text: str, *, bold: bool = False) -
     )  # fmt: skip
 
 
-def _draw_needed(ax: Axes, needed: float, n: int) -> None:
+def _draw_needed(ax: Axes, needed: float) -> None:
     ax.axvline(needed, color=INK, linewidth=1.0, linestyle=(0, (4, 3)), zorder=3)
     ax.annotate(
         f"needed {percent(needed)}", (needed, 1), xycoords=("data", "axes fraction"), xytext=(0, 2),
@@ -326,20 +343,21 @@ def levers(result: Counterfactuals, row: Any = None, *, position: int | None = N
     card = make_cards(result, only=[place])[0]
     top = table.head(MOST_LEVERS)
     ax = axes_of(ax, 7.2, 1.5 + 0.34 * max(1, len(top)))
-    for y, line in enumerate(top.itertuples()):
-        enough = line.high >= what_if.needed
-        ax.barh(y, line.high - line.low, left=line.low, height=0.56, color=BAR if enough else LINE)
-        _write_end(ax, line.high, y, short(shown(line.best, result.schema[line.Index])), bold=enough)
+    for y, (name, best) in enumerate(top["best"].items()):
+        low, high = float(top["low"].iloc[y]), float(top["high"].iloc[y])
+        enough = high >= what_if.needed
+        ax.barh(y, high - low, left=low, height=0.56, color=BAR if enough else LINE)
+        _write_end(ax, high, y, short(shown(best, result.schema[name])), bold=enough)
     ax.plot([what_if.now] * 2, [-0.6, len(top) - 0.4], color=COLOURS["down"], linewidth=1.6, zorder=3)
     ax.annotate(
         f"now {percent(what_if.now)}", (what_if.now, 1), xycoords=("data", "axes fraction"), xytext=(0, 2), va="bottom",
         textcoords="offset points", ha="center", fontsize=8, color=COLOURS["down"], annotation_clip=False,
     )  # fmt: skip
-    _draw_needed(ax, what_if.needed, len(top))
+    _draw_needed(ax, what_if.needed)
     ax.set_yticks(range(len(top)), [short(str(name)) for name in top.index], parse_math=False)
     ax.set_ylim(max(1, len(top)) - 0.4, -0.6)
-    _percent_axis(ax, f"confidence of the model in {card['target']}, with this one value changed")
-    titled(ax, _levers_title(card, table, what_if.needed), width=5.4)
+    _percent_axis(ax, f"confidence of the model in {card['target']} with this one value changed, plausible or not")
+    titled(ax, _levers_title(card, table, what_if.needed), above=True)
     return ax
 
 

@@ -25,6 +25,8 @@ DEPTH, LEVELS, DARKEST = 8.0, 16, 0.7
 TOP_PERCENTILE = 99.0
 BACKGROUNDS = ("density", "decision")
 
+Reach = Sequence[tuple[float, float]]
+
 
 def map(
     result: Counterfactuals,
@@ -84,18 +86,20 @@ def map(
     start, ends = _places(query, pair), _places(result.frame.iloc[which], pair)
     inside = _only_these(result, which, pair)
     ax = axes_of(ax, 6.6, 5.0)
-    _draw_background(ax, result, place, pair, background, density=alone and background == "density")
+    reach = [_reach(f, np.append(start[:, k], ends[:, k]), near=not alone) for k, f in enumerate(pair)]
+    _draw_background(ax, result, place, pair, reach, density=background == "density")
     _draw_points(ax, start, ends, inside)
-    for axis, feature, k in ((ax.xaxis, across, 0), (ax.yaxis, up, 1)):
+    ax.set_xlim(*reach[0])
+    ax.set_ylim(*reach[1])
+    for axis, feature in ((ax.xaxis, across), (ax.yaxis, up)):
         axis.set_label_text(str(feature.name), parse_math=False)
-        low, high = _reach(feature, np.concatenate([start[:, k], ends[:, k]]))
-        (ax.set_xlim if k == 0 else ax.set_ylim)(low, high)
+        axis.set_major_formatter(lambda value, _: f"{value:,.6g}".replace("-", "−"))
     plain_axes(ax, left=True)
     ax.tick_params(axis="y", labelcolor=QUIET)
     ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=3, frameon=False, fontsize=TEXT_SIZE)
     target = result.targets[place] if place < len(result.targets) else None
     wanted = "another class" if target is None else str(target)
-    titled(ax, f"Row {query.index[0]} → {wanted}: {counted(len(ends), 'counterfactual')}", width=5.0)
+    titled(ax, f"Row {query.index[0]}: {counted(len(ends), 'counterfactual')} for {wanted}")
     return ax
 
 
@@ -123,20 +127,20 @@ def _only_these(result: Counterfactuals, which: np.ndarray, pair: tuple[Feature,
 
 
 def _draw_background(
-    ax: Axes, result: Counterfactuals, place: int, pair: tuple[Feature, Feature], background: str, *, density: bool
+    ax: Axes, result: Counterfactuals, place: int, pair: tuple[Feature, Feature], reach: Reach, *, density: bool
 ) -> None:
-    rows, across, up = _grid(result, place, pair)
+    rows, across, up = _grid(result, place, pair, reach)
     if rows is None:
         return
     shape = len(up), len(across)
-    known = result.density_at(place)
-    if density and known is not None:
+    known = result.density_at(place) if density else None
+    if known is not None:
         _draw_density(ax, across, up, np.asarray(known(rows), dtype=float).reshape(shape))
     if result.origin is None:
         return
     what_if = result.what_if(place)
     chances = what_if.probability(what_if.model.encoding.encode(rows)).reshape(shape)
-    if background == "decision":
+    if not density:
         filled = ax.contourf(across, up, chances, levels=np.linspace(0, 1, 11), cmap="Blues", alpha=0.75)
         _bar(ax, filled, [0.0, 0.5, 1.0], ["0 %", "50 %", "100 %"], "confidence in the target")
     if chances.min() < what_if.needed < chances.max():
@@ -145,16 +149,14 @@ def _draw_background(
 
 
 def _grid(
-    result: Counterfactuals, place: int, pair: tuple[Feature, Feature]
+    result: Counterfactuals, place: int, pair: tuple[Feature, Feature], reach: Reach
 ) -> tuple[pd.DataFrame | None, np.ndarray, np.ndarray]:
     """The row with every pair of values of the two features."""
-    across, up = (_steps(feature) for feature in pair)
+    across, up = (_steps(feature, *ends) for feature, ends in zip(pair, reach, strict=True))
     if len(across) < 2 or len(up) < 2:
         return None, across, up
     grid = np.meshgrid(across, up)
-    query = result.queries.iloc[[place]]
-    rows = query.loc[query.index.repeat(grid[0].size)] if query.index.is_unique else query
-    rows = rows.reset_index(drop=True)
+    rows = result.queries.iloc[np.repeat(place, grid[0].size)].reset_index(drop=True)
     for feature, values in zip(pair, grid, strict=True):
         rows[feature.name] = pd.Series(values.ravel(), dtype=pd.api.types.pandas_dtype(feature.dtype))
     return rows, across, up
@@ -176,23 +178,31 @@ def _draw_density(ax: Axes, across: np.ndarray, up: np.ndarray, height: np.ndarr
 
 
 def _bar(ax: Axes, filled: Any, ticks: Sequence[float], labels: Sequence[str], name: str) -> None:
-    bar = ax.get_figure(root=True).colorbar(filled, ax=ax, pad=0.02, ticks=ticks)
+    figure: Any = ax.get_figure(root=True)
+    bar = figure.colorbar(filled, ax=ax, pad=0.02, ticks=ticks)
     bar.ax.set_yticklabels(labels, fontsize=TEXT_SIZE, color=QUIET)
     bar.ax.tick_params(length=0)
     bar.set_label(name, fontsize=TEXT_SIZE, color=QUIET)
     bar.outline.set_visible(False)
 
 
-def _reach(feature: Feature, points: np.ndarray) -> tuple[float, float]:
-    """The feature's limits, widened where a point lies outside or where both are the same."""
-    known = [float(feature.minimum or 0.0), float(feature.maximum or 0.0), *points]
-    low, high = min(known), max(known)
+def _reach(feature: Feature, points: np.ndarray, *, near: bool) -> tuple[float, float]:
+    """The feature's limits, widened where a point lies outside or where both are the same.
+
+    near: only what is around the points, a fifth of the whole range at least.
+    """
+    low, high = float(feature.minimum or 0.0), float(feature.maximum or 0.0)
+    points = points[np.isfinite(points)]
+    if near and len(points):
+        room = 0.6 * max(float(np.ptp(points)), (high - low) / 12)
+        low, high = max(low, float(points.min()) - room), min(high, float(points.max()) + room)
+    low, high = min([low, *points]), max([high, *points])
     return (low, high) if low < high else (low - 0.5, high + 0.5)
 
 
-def _steps(feature: Feature) -> np.ndarray:
-    """Values to lay the map's grid on; whole numbers for an integer feature."""
-    steps = np.linspace(float(feature.minimum or 0.0), float(feature.maximum or 0.0), STEPS)
+def _steps(feature: Feature, low: float, high: float) -> np.ndarray:
+    """Values to lay the map's grid on; whole numbers for an integer feature, and none that training never had."""
+    steps = np.linspace(max(low, float(feature.minimum or 0.0)), min(high, float(feature.maximum or 0.0)), STEPS)
     return np.unique(np.round(steps)) if feature.kind is Kind.INTEGER else np.unique(steps)
 
 
@@ -205,8 +215,20 @@ def _draw_points(ax: Axes, start: np.ndarray, ends: np.ndarray, inside: np.ndarr
     if len(whole):
         ax.scatter(*whole.T, color="#D55E00", edgecolor="white", label="counterfactuals", **size)
     if len(hollow):
-        ax.scatter(*hollow.T, facecolor="white", edgecolor="#D55E00", linewidth=1.6, label="changes more", **size)
-    ax.scatter(*start.T, s=210, marker="*", color="black", edgecolor="white", zorder=5, label="now", clip_on=False)
+        ax.scatter(
+            *hollow.T, facecolor="white", edgecolor="#D55E00", linewidth=1.6, label="other features change, too", **size
+        )
+    ax.scatter(
+        start[:, 0],
+        start[:, 1],
+        s=210,
+        marker="*",
+        color="black",
+        edgecolor="white",
+        zorder=5,
+        label="now",
+        clip_on=False,
+    )
 
 
 def _places(frame: pd.DataFrame, pair: tuple[Feature, Feature]) -> np.ndarray:
