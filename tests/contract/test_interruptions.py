@@ -13,7 +13,7 @@ import torch
 from comparing import Quickly, sampled
 from dicoflex import DiCoFlex, load
 from dicoflex.generators import GENERATORS
-from dicoflex.learning import fitting, judged
+from dicoflex.learning import fitting, judged, leakage
 
 
 def interrupt(monkeypatch: pytest.MonkeyPatch, name: str, *, after: int) -> list[int]:
@@ -59,28 +59,50 @@ def test_interrupting_a_later_stage_keeps_the_one_before(
         np.testing.assert_array_equal(array, model.model_.generator.state()[name])
 
 
-@pytest.mark.parametrize("stage", ["surrogate", "certificate"])
+def interrupt_late(monkeypatch: pytest.MonkeyPatch, stage: str) -> None:
+    """Ctrl-C in one of the stages after training."""
+
+    def stop(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    if stage == "surrogate":
+        learn = judged.learn
+        monkeypatch.setattr(
+            judged, "learn", lambda *given, **more: (stop if more["thorough"] else learn)(*given, **more)
+        )
+    else:
+        places = {
+            "own draws": (judged.Judged, "_own_pairs"),
+            "retrained": (fitting, "retrained"),
+            "certificate": (fitting, "certified"),
+            "leakage": (leakage, "guesses_of"),
+        }
+        monkeypatch.setattr(*places[stage], stop)
+
+
+LATE = {
+    "own draws": "own draws 1",
+    "surrogate": "surrogate",
+    "retrained": "certificate",
+    "certificate": "certificate",
+    "leakage": "leakage",
+}
+"""Stages after training, and what the report says was cut when they are interrupted."""
+
+
+@pytest.mark.parametrize("stage", LATE)
 def test_interrupting_what_comes_after_training_keeps_what_was_learned(
     stage: str, applicants: pd.DataFrame, labels: np.ndarray, black_box: Any, quickly: Quickly,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     """Ctrl-C late in a fit kept nothing."""
-
-    def stop(*_: Any, **__: Any) -> None:
-        raise KeyboardInterrupt
-
-    if stage == "certificate":
-        monkeypatch.setattr(fitting, "certified", stop)
-    else:
-        learn = judged.learn
-        monkeypatch.setattr(
-            judged, "learn", lambda *given, **more: (stop if more["thorough"] else learn)(*given, **more)
-        )
+    interrupt_late(monkeypatch, stage)
+    monkeypatch.setattr(leakage, "LEAST_HELD", 10)
     model = quickly(
         applicants, labels, predict_proba=black_box, coherence=True, training={"min_steps": 0, "epochs": 2},
-        fit_config={"passes": 2, "rounds": 0},
+        fit_config={"passes": 2, "rounds": 1, "own_draws": 200},
     )  # fmt: skip
-    assert model.report_["cut"] == [stage]
+    assert model.report_["cut"] == [LATE[stage]]
     assert len(model.explain(applicants.head(2), n=1, random_state=0)) > 0
 
 

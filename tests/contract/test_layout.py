@@ -101,6 +101,19 @@ def test_value_that_its_dtype_rounds_is_not_a_change(mixed: DiCoFlex, queries: p
     assert len(cfs.changes()) == cfs.info["n_changed"].sum()
 
 
+def test_what_a_narrow_column_holds_is_the_callers_value(mixed: DiCoFlex, queries: pd.DataFrame) -> None:
+    """`verify` said of rows from a file, whose .1 is a float64, that answers were made for other rows."""
+    rows = queries.assign(score=0.1)
+    cfs = mixed.explain(rows, target="yes", n=2, frozen=["score"], random_state=0)
+    as_objects = rows.astype({"score": object})
+    for same in (rows, as_objects, rows.astype({"score": "float32"})):
+        assert cfs.verify(same)["holds"].all()
+    for other in (0.1000001, 0.2, None, "0.1", np.inf):
+        found = cfs.verify(as_objects.assign(score=pd.Series([other] * len(rows), rows.index, dtype=object)))
+        assert not found.loc[found["constraint"] == "record: row", "holds"].any()
+        assert (found["constraint"] == "record: row").any()
+
+
 @pytest.mark.parametrize("labels", [[False, True], [0, 1], [-1.0, 1.0], ["no", "yes"], [2, "two"]])
 def test_labels_of_any_type(labels: list[Any], quickly: Quickly, tmp_path: Path) -> None:
     rows = ROWS[["age", "pay"]]

@@ -156,6 +156,10 @@ def test_rows_and_counterfactuals_must_pair_up(judged: DiCoFlex, queries: pd.Dat
     [
         ("clf", r"check must be a callable, got str; pass clf\.predict"),
         (lambda f: np.full((len(f), 2), 0.7), r"check gave a matrix .*sums up to 1\.4; .*pass clf\.predict"),
+        (
+            lambda f: f["wages"],
+            r"check failed, asked about \d+ rows: KeyError: 'wages'; give a callable that takes rows",
+        ),
         (lambda _: ["yes"], r"check gave shape \(1,\) for \d+ rows; it must return one label per row"),
         (lambda f: np.full(len(f), "perhaps"), "check gave the label 'perhaps', which is not among the labels of y"),
     ],

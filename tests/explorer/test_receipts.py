@@ -18,7 +18,7 @@ from dicoflex.errors import SettingError, SignatureError
 from dicoflex.explorer import Explorer
 from dicoflex.explorer.asking import Asker
 from dicoflex.explorer.messages import RefusedError
-from dicoflex.explorer.receipt import NOTE, _digest, check_receipt
+from dicoflex.explorer.receipt import NOTE, UNCOVERED, _digest, check_receipt
 from dicoflex.model import Model
 from dicoflex.signatures import make_keys
 
@@ -146,6 +146,21 @@ def test_the_command_line_tells_a_forged_one(
     assert "its digest is another one" in capsys.readouterr().err
     assert main(["verify", str(file)]) == 2
     assert "nothing to check by" in capsys.readouterr().err
+
+
+def test_what_an_unsigned_receipt_does_not_cover_is_said(
+    loans: Explorer, loans_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Date, person and name could be changed, and nobody was told that nothing had looked at them."""
+    record = receipt(loans, "7")["json"]
+    file = tmp_path / "receipt.json"
+    for name in record.keys() - {"digest"}:
+        forged = {key: value for key, value in record.items() if key != "digest"} | {name: "another"}
+        file.write_text(json.dumps({**forged, "digest": _digest(forged)}))
+        is_noticed = main(["verify", str(file), "--model", str(loans_file)]) != 0
+        said = capsys.readouterr().out
+        assert is_noticed == (name not in UNCOVERED), name
+        assert is_noticed or f"not covered without --trust: {', '.join(UNCOVERED)};" in said
 
 
 def test_receipts_are_signed_where_there_is_a_key(

@@ -157,7 +157,7 @@ def test_nothing_may_stand_beside_a_record(three: tuple[Path, dict[str, Path]]) 
     path = sorted(folder.glob("*.jsonl"))[1]
     good = path.read_bytes().splitlines(keepends=True)
     line = orjson.loads(good[2])
-    beside = [line | {"note": "paid"}, line | {"signature": {"key": "x"}}]
+    beside = [line | {"note": "paid"}, line | {"signature": {"key": "x"}}, dict(reversed(line.items()))]
     if trust:
         beside += [{k: line[k] for k in ("record", "hash")}, line | {"signature": line["signature"] | {"note": 1}}]
     for forged in beside:

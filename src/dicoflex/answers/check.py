@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Check", "Said", "check_labels", "said_by"]
+__all__ = ["Check", "Said", "answer_of", "check_labels", "said_by"]
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
@@ -28,6 +28,17 @@ class Said:
     probability: NDArray[np.float64] | None = None
 
 
+def answer_of(check: Check, rows: pd.DataFrame) -> NDArray[Any]:
+    """What a check returns for rows, as an array; a `BlackBoxError` where it fails."""
+    try:
+        return np.asarray(check(rows))
+    except Exception as error:
+        raise BlackBoxError(
+            f"check failed, asked about {len(rows)} rows: {type(error).__name__}: {error}; give a callable that takes "
+            "rows like those that went into fit, such as clf.predict"
+        ) from error
+
+
 def said_by(check: Check, rows: pd.DataFrame, classes: Sequence[Any], threshold: float | None = None) -> Said:
     """What `check` says of `rows`: one known label per row, or a matrix with the probability of each class.
 
@@ -50,9 +61,9 @@ def said_by(check: Check, rows: pd.DataFrame, classes: Sequence[Any], threshold:
     Raises
     ------
     BlackBoxError
-        If the answer is neither.
+        If the answer is neither, or there is none because the callable fails.
     """
-    answer = np.asarray(check(rows))
+    answer = answer_of(check, rows)
     if answer.ndim == 2 and answer.shape[1] == len(classes) and len(classes) > 1:
         given = on_decision_scale(_probabilities(answer, rows), threshold)
         return Said(np.array(classes, dtype=object)[given.argmax(axis=1)], given)

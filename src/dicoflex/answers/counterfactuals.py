@@ -20,7 +20,7 @@ import pandas as pd
 
 from dicoflex.answers.importance import importance
 from dicoflex.answers.origin import Origin
-from dicoflex.answers.recorded import as_kept, claims_of, with_dtypes
+from dicoflex.answers.recorded import as_kept, as_stored, claims_of, with_dtypes
 from dicoflex.answers.search import Search
 from dicoflex.answers.verification import verify
 from dicoflex.answers.what_if import WhatIf
@@ -226,7 +226,9 @@ class Counterfactuals:
         has, and that dependent features follow. The check shares no code with the sampler.
         """
         queries = self.queries if rows is None else as_kept(as_pandas(rows), self.queries)
-        claims = claims_of(queries, self.queries, self.frame, self.info, self.positions, self.targets)
+        claims = claims_of(
+            as_stored(queries, self.schema), self.queries, self.frame, self.info, self.positions, self.targets
+        )
         origin = self.origin
         pair = None if origin is None else origin.encoded(self.queries, self.frame, self.positions)
         lines = claims.lines(origin, pair)

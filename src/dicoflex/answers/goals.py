@@ -20,7 +20,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dicoflex.answers.aiming import aimed, score_of
-from dicoflex.answers.check import Check, check_labels
+from dicoflex.answers.check import Check, answer_of, check_labels
 from dicoflex.errors import BlackBoxError, QueryError, named
 from dicoflex.model import Model
 from dicoflex.request import Request
@@ -163,8 +163,9 @@ def _intervals(
 
 def _scores(check: Check, frame: pd.DataFrame) -> Floats:
     """What a check of a model of scores says of rows."""
+    answer = answer_of(check, frame.copy())
     try:
-        scores = np.asarray(check(frame.copy()), dtype=np.float64)
+        scores = answer.astype(np.float64)
     except (TypeError, ValueError):
         raise BlackBoxError("check gave no numbers; pass a callable that returns scores, such as reg.predict") from None
     if scores.shape != (len(frame),) or np.isnan(scores).any():

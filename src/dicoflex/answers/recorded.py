@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-__all__ = ["Claims", "as_kept", "claims_of", "keys_of", "with_dtypes"]
+__all__ = ["Claims", "as_kept", "as_stored", "claims_of", "keys_of", "with_dtypes"]
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from dicoflex.answers.origin import Origin
 from dicoflex.errors import QueryError
 from dicoflex.table.encoding import Values
 from dicoflex.table.plain_rows import cells_of
+from dicoflex.table.schema import Schema
 from dicoflex.targets import OneOf
 from dicoflex.values import is_missing, plain, typed
 
@@ -49,6 +51,23 @@ def with_dtypes(rows: pd.DataFrame, kept: pd.DataFrame) -> pd.DataFrame:
         except (TypeError, ValueError, OverflowError):
             columns[name] = rows[name]
     return pd.DataFrame(columns, index=rows.index)
+
+
+def as_stored(rows: pd.DataFrame, schema: Schema) -> pd.DataFrame:
+    """The rows with the numbers that narrow columns of the schema hold; what such a column would round stays as it is.
+
+    A column of float32 holds .1 as another number than a float64 does, and both are written as .1.
+    """
+    made = rows.copy(deep=False)
+    for feature in schema.features:
+        if feature.narrow is not None and feature.name in rows.columns:
+            cells = rows[feature.name].astype(object).to_numpy(copy=True)
+            is_number = np.array([isinstance(cell, Number) for cell in cells], dtype=bool)
+            numbers = np.array([float(cell) for cell in cells[is_number]])
+            fits = ~feature.rounds(numbers)
+            cells[np.flatnonzero(is_number)[fits]] = numbers[fits].astype(feature.narrow).astype(float)
+            made[feature.name] = cells
+    return made
 
 
 @dataclass(frozen=True)

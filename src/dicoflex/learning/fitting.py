@@ -106,6 +106,16 @@ def _refinable(task: Task, fitted: Fitted, model: Model) -> Model:
     The judge of their answers is the black box, or surrogates that saw other labels than the model's own.
     """
     model = replace(model, coherence=task.coherence, certificate=Certificate.none(task.table.n_classes))
+    try:
+        return _certified(task, fitted, model)
+    except (BudgetError, KeyboardInterrupt):
+        # What was learned is kept; only how well it holds is not known.
+        task.deadline.cut("certificate")
+        return model
+
+
+def _certified(task: Task, fitted: Fitted, model: Model) -> Model:
+    """The model with its margins, its certificate and what becomes of its answers when the judge is learned anew."""
     held = np.flatnonzero(fitted.held)
     table, black_box = task.table, task.black_box
     judge: Judge
@@ -129,16 +139,11 @@ def _refinable(task: Task, fitted: Fitted, model: Model) -> Model:
             with_survival, values=table.values[held], labels=table.labels[held], judges=judges,
             seed=task.seed, min_count=table.min_count, deadline=task.deadline.part(ENDS.certificate),
         )  # fmt: skip
-    try:
-        return certified(
-            model, table.values[held], table.labels[held], judge,
-            name=name, seed=task.seed, min_count=table.min_count, exact=task.exact is not None, settled=settled,
-            deadline=task.deadline.part(ENDS.certificate),
-        )  # fmt: skip
-    except (BudgetError, KeyboardInterrupt):
-        # What was learned is kept; only how well it holds is not known.
-        task.deadline.cut("certificate")
-        return model
+    return certified(
+        model, table.values[held], table.labels[held], judge,
+        name=name, seed=task.seed, min_count=table.min_count, exact=task.exact is not None, settled=settled,
+        deadline=task.deadline.part(ENDS.certificate),
+    )  # fmt: skip
 
 
 def _model(task: Task, fitted: Fitted, rows: Rows, names: list[Any]) -> Model:

@@ -93,7 +93,11 @@ class Judged:
             if self.deadline.part(ENDS.own_draws).left <= Deadline.LEAST * (self.deadline.seconds or 0.0):
                 self.deadline.cut(f"own draws {number + 1}")
                 break
-            histories.append(self._own_round(generator, parts, held_out, number))
+            try:
+                histories.append(self._own_round(generator, parts, held_out, number))
+            except KeyboardInterrupt:
+                self.deadline.cut(f"own draws {number + 1}")
+                break
         try:
             self._learn_surrogate(first=False)
             self._sharpen(parts)

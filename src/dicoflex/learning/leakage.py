@@ -8,12 +8,14 @@ import warnings
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dicoflex.attacks import DENSITIES, Attack, Guesses, Told, attack, attack_scores, guesses_of
 from dicoflex.learning.steps import Fitted, Task
 from dicoflex.model import Model
 from dicoflex.runtime.progress import Deadline
 
+Ints = NDArray[np.int64]
 ATTACKS = ("density", "neighbours", "rows")
 MOST_AUC = 0.6
 MOST_TIMES = 2.0
@@ -33,8 +35,8 @@ REMEDY = (
 def leakage_of(task: Task, fitted: Fitted, model: Model, deadline: Deadline) -> dict[str, Any] | None:
     """How well attacks tell learned rows from held-out rows, and a warning where it is too well.
 
-    It is None where fewer than 50 rows were held out, or the time is over. Held-out rows ended the training, so the
-    estimate is a little too low; the audit of leaks is the test.
+    It is None where fewer than 50 rows were held out, the time is over, or it is interrupted. Held-out rows ended the
+    training, so the estimate is a little too low; the audit of leaks is the test.
     """
     held, learned = np.flatnonzero(fitted.held), np.flatnonzero(~fitted.held)
     if len(held) < LEAST_HELD or task.settings.generator.keeps_rows:
@@ -42,6 +44,16 @@ def leakage_of(task: Task, fitted: Fitted, model: Model, deadline: Deadline) -> 
     if deadline.is_over:
         deadline.cut("leakage")
         return None
+    try:
+        return _estimated(task, model, learned, held, deadline)
+    except KeyboardInterrupt:
+        # The model is whole by now; only this figure is lacking.
+        deadline.cut("leakage")
+        return None
+
+
+def _estimated(task: Task, model: Model, learned: Ints, held: Ints, deadline: Deadline) -> dict[str, Any] | None:
+    """The figures of the attacks that there is time for; None where there is time for none."""
     rng = np.random.default_rng(task.seed)
     most = int(np.clip(CELLS / task.table.values.shape[1], LEAST_HELD, MOST_ATTACKED))
     members, others = (task.table.values[rng.permutation(rows)[:most]] for rows in (learned, held))

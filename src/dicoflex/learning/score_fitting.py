@@ -108,6 +108,16 @@ def _refinable(task: Task, fitted: Fitted, model: Model, ranks: NDArray[np.float
     if task.coherence is None:
         return model
     model = replace(model, coherence=task.coherence, certificate=Certificate.none(1))
+    try:
+        return _certified(task, fitted, model, ranks)
+    except (BudgetError, KeyboardInterrupt):
+        # What was learned is kept; only how well it holds is not known.
+        task.deadline.cut("certificate")
+        return model
+
+
+def _certified(task: Task, fitted: Fitted, model: Model, ranks: NDArray[np.float64]) -> Model:
+    """The model with its margins and its certificate, by the black box or by a surrogate of the held-out rows."""
     held = np.flatnonzero(fitted.held)
     table = task.table
     judge: Judge
@@ -120,12 +130,7 @@ def _refinable(task: Task, fitted: Fitted, model: Model, ranks: NDArray[np.float
             table.encoding, table.values[held], ranks[held], seed=task.seed + 1, min_count=table.min_count
         ).surrogate
         judge, name = other.scores, LABELS
-    try:
-        return certified_scores(
-            model, table.values[held], ranks[held], judge,
-            name=name, seed=task.seed, min_count=table.min_count, deadline=task.deadline.part(ENDS.certificate),
-        )  # fmt: skip
-    except (BudgetError, KeyboardInterrupt):
-        # What was learned is kept; only how well it holds is not known.
-        task.deadline.cut("certificate")
-        return model
+    return certified_scores(
+        model, table.values[held], ranks[held], judge,
+        name=name, seed=task.seed, min_count=table.min_count, deadline=task.deadline.part(ENDS.certificate),
+    )  # fmt: skip

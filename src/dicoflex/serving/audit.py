@@ -397,8 +397,8 @@ def _wrong(file: _File, trust: Key | None) -> Iterator[tuple[int, str]]:
             continue
         if orjson.dumps(found) + b"\n" != line or _hash(record) != own:
             yield seq, "was altered"
-        elif set(found) != {"record", "hash"} | ({"signature"} if is_signed else set()):
-            yield seq, "was altered: beside it stands more, or less, than a server writes"
+        elif list(found) != ["record", "hash", *(["signature"] if is_signed else [])]:
+            yield seq, "was altered: beside it stands other than what a server writes"
         elif number != seq:
             yield seq, f"is missing or moved: record {number} stands here"
         elif seq == 0 and (why := _misplaced(file, record)):
