@@ -21,7 +21,7 @@ from dicoflex.errors import ServerError, UnseenError
 from dicoflex.request import ERROR, Request
 from dicoflex.runtime.extras import extra
 from dicoflex.table.encoding import Encoding
-from dicoflex.table.inference import as_pandas
+from dicoflex.table.native import Frame, as_pandas
 from dicoflex.table.schema import Schema
 from dicoflex.table.unseen import known_frame
 from dicoflex.targets import OneOf, as_sent
@@ -76,7 +76,7 @@ class Client:
         """What the columns of a model's rows are; `name@fingerprint` says of which."""
         return self._facts(name)[0]
 
-    def explain(self, name: str, rows: pd.DataFrame, request: Request, *, verify: bool = False) -> Counterfactuals:
+    def explain(self, name: str, rows: Frame, request: Request, *, verify: bool = False) -> Counterfactuals:
         """Counterfactuals for every row, as `DiCoFlex.explain` gives them; without a seed the server takes 0.
 
         The model stays with the server: what asks it again, `relax` and densities, needs a model at hand, and `verify`
@@ -95,7 +95,7 @@ class Client:
         facts = self._facts(name)
         return _result(queries, found["results"], found["settings"], model, facts[0], is_scored=facts[2])
 
-    def explain_lines(self, name: str, rows: pd.DataFrame, request: Request) -> Iterator[Json]:
+    def explain_lines(self, name: str, rows: Frame, request: Request) -> Iterator[Json]:
         """The answers to many rows, one dict each, as they come; a stream that breaks off is a `ServerError`."""
         queries = self._conformed(name, rows, request)
         lines = [_settings(request), *_rows(queries, request)]
@@ -112,15 +112,16 @@ class Client:
                 yield told
         raise ServerError("the stream broke off", status=200, code="broken")
 
-    def _conformed(self, name: str, rows: pd.DataFrame, request: Request) -> pd.DataFrame:
+    def _conformed(self, name: str, rows: Frame, request: Request) -> pd.DataFrame:
         """The rows in the training dtypes, as far as these hold what training never had."""
-        rows, encoding = as_pandas(rows), _encoding(self.schema(name))
+        encoding = _encoding(self.schema(name))
+        frame = as_pandas(rows, encoding.schema.names)
         try:
-            return encoding.conform(rows)[0]
+            return encoding.conform(frame)[0]
         except UnseenError:
             if request.handle_unknown == ERROR:
                 raise
-        given: pd.DataFrame = known_frame(encoding, rows, encoding.mean).given  # type: ignore[assignment]
+        given: pd.DataFrame = known_frame(encoding, frame, encoding.mean).given  # type: ignore[assignment]
         return given
 
     def _read_facts(self, name: str) -> tuple[Schema, str, bool]:

@@ -8,14 +8,13 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
-import pandas as pd
 
 from dicoflex.answers.counterfactuals import Counterfactuals
 from dicoflex.errors import SettingError
 from dicoflex.explainer import Explainer
 from dicoflex.model import EXACT
 from dicoflex.runtime.extras import extra
-from dicoflex.table.inference import as_pandas
+from dicoflex.table.native import Frame, as_column, read_frame
 from dicoflex.table.schema import Schema
 
 with extra("fit", to="learn a model"):
@@ -130,19 +129,23 @@ class DiCoFlex(BaseEstimator, Explainer):
 
     def fit(
         self,
-        X: pd.DataFrame,
+        X: Frame,
         y: Any = None,
         *,
+        feature_names: Sequence[str] | None = None,
         model: Any = None,
         surrogate: str | None = None,
-        predict_proba: Callable[[pd.DataFrame], Any] | None = None,
-        predict: Callable[[pd.DataFrame], Any] | None = None,
+        predict_proba: Callable[[Any], Any] | None = None,
+        predict: Callable[[Any], Any] | None = None,
         classes: Sequence[Any] | None = None,
         calls: CallConfig | dict[str, Any] | None = None,
         threshold: float | None = None,
         remember_rows: bool | bytes | str = False,
     ) -> Self:
         """Learn from rows and the labels that the black box gave them; returns the explainer itself.
+
+        X: a frame of pandas, polars or Arrow, a dict of columns, or an array, whose columns `feature_names` names. The
+        black box gets frames of the same kind.
 
         model: the black box as an object, in place of the callables below: a fitted classifier, or a regressor for
         scores. Without `y` the labels are those that it gives.
@@ -177,12 +180,13 @@ class DiCoFlex(BaseEstimator, Explainer):
         if predict is not None and predict_proba is not None:
             raise SettingError("predict gives scores and predict_proba classes; give one of them")
         exact = _is_exact(surrogate, model)
-        X, y = as_pandas(X), as_pandas(y)
+        frame, native = read_frame(X, getattr(self.schema, "names", None), feature_names=feature_names)
+        y = as_column(y)
         how = as_config(CallConfig, calls, {})
         if model is not None:
             if predict is not None or predict_proba is not None or classes is not None:
                 raise SettingError("model= stands for predict_proba=, predict= and classes=; give it or them")
-            box = opened(model, how)
+            box = opened(model, how, native)
             predict_proba, predict, classes = box.predict_proba, box.predict, box.classes
             if exact and (predict_proba is None or not hasattr(model, "predict_proba")):
                 raise SettingError(
@@ -194,20 +198,20 @@ class DiCoFlex(BaseEstimator, Explainer):
                     f"threshold={threshold!r} needs a surrogate that is learned, as an exact one decides as the model "
                     "does; leave surrogate= out, or threshold="
                 )
-            y = box.labels(X, threshold) if y is None else y
+            y = box.labels(frame, threshold) if y is None else y
         if callable(predict_proba) and not isinstance(predict_proba, Caller):
-            predict_proba = Caller(predict_proba, "predict_proba", how)
+            predict_proba = Caller(predict_proba, "predict_proba", how, native)
         if callable(predict) and not isinstance(predict, Caller):
-            predict = Caller(predict, "predict", how)
+            predict = Caller(predict, "predict", how, native)
         scores = self._has_scores(y, predict=predict, classified=predict_proba is not None or classes is not None)
         plan = self._plan(remember_rows, epsilon=self._epsilon(remember_rows, exact=exact, scores=scores))
         if scores:
             if threshold is not None:
                 raise SettingError("threshold= is for labels, and this model gives scores; ask for at_least(...)")
-            learned = learn_scores(X, y, plan, predict=predict)
+            learned = learn_scores(frame, y, plan, predict=predict)
         else:
             learned = learn_model(
-                X,
+                frame,
                 y,
                 plan,
                 predict_proba=predict_proba,
@@ -216,6 +220,7 @@ class DiCoFlex(BaseEstimator, Explainer):
                 threshold=threshold,
             )
         self._keep(learned.model)
+        self.native_ = native
         self.history_ = learned.history
         return self
 
@@ -288,8 +293,8 @@ QUICKLY = 10.0
 
 def explain(
     model: Any,
-    X: pd.DataFrame,
-    rows: pd.DataFrame,
+    X: Frame,
+    rows: Frame,
     *,
     max_seconds: float = QUICKLY,
     random_state: int | None = 0,

@@ -6,6 +6,7 @@ __all__ = ["Explainer", "load"]
 
 import os
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from dicoflex.constraints import Constraints
 from dicoflex.errors import NotFittedError
 from dicoflex.model import Model
 from dicoflex.request import Request, switch
+from dicoflex.table.native import Frame, Native, as_pandas, read_frame
 
 
 class Explainer:
@@ -43,6 +45,7 @@ class Explainer:
         self.classes_ = model.classes
         self.n_features_in_ = len(model.schema)
         self.feature_names_in_ = np.asarray(model.schema.names, dtype=object)
+        self.native_: Native | None = None
 
     @property
     def report_(self) -> dict[str, Any]:
@@ -72,11 +75,16 @@ class Explainer:
             raise NotFittedError("this DiCoFlex is not fitted yet; call .fit(X, y), or load() a model file")
         return self.model_
 
+    def _read(self, rows: Frame) -> pd.DataFrame:
+        """A caller's rows as a pandas frame; what is no frame is refused by who asks."""
+        frame: pd.DataFrame = as_pandas(rows, self._fitted.schema.names)
+        return frame
+
     # -- asking -------------------------------------------------------------------------------------------------
 
     def explain(
         self,
-        rows: pd.DataFrame,
+        rows: Frame,
         *,
         target: Any = None,
         n: int = 10,
@@ -85,7 +93,7 @@ class Explainer:
         features_to_vary: Iterable[Any] | None = None,
         constraints: Constraints | Mapping[str, Any] | None = None,
         confidence: float | str | None = None,
-        check: Callable[[pd.DataFrame], Any] | None = None,
+        check: Callable[[Any], Any] | None = None,
         novel: bool = False,
         refine: bool = True,
         coherent: bool = True,
@@ -99,8 +107,9 @@ class Explainer:
 
         Parameters
         ----------
-        rows : DataFrame
-            The rows to explain, with the columns that `fit` got.
+        rows : frame
+            The rows to explain, with the columns that `fit` got: of pandas, polars or Arrow, a dict of columns, or an
+            array of two dimensions whose columns are those of `fit`, by place.
         target : label, target or list, optional
             The class that an answer must have; by default the other one of two classes. `"other"` is any class but the
             present one, a set or `one_of(...)` any of several. For a model of scores: `at_least(620)`, `at_most(5)`,
@@ -123,7 +132,8 @@ class Explainer:
             `report_["confidence"]` has the numbers, and `.needed` those that were used.
         check : callable, optional
             The model at hand, such as `clf.predict` or `clf.predict_proba`. Only answers that it confirms are returned,
-            brought nearer against it, in at most twelve calls for all rows; a search for answers may add one a row.
+            brought nearer against it, in at most twelve calls for all rows; a search for answers may add one a row. It
+            gets the kind of frame that `fit` got, or after `load` that `rows` are.
         novel : bool
             Return no exact copy of a training row; the model must have been fitted with `remember_rows`.
         refine : bool
@@ -159,11 +169,15 @@ class Explainer:
             refine=refine, coherent=coherent, min_plausibility=min_plausibility, diversity=diversity,
             exhaustive=exhaustive, handle_unknown=handle_unknown, random_state=random_state,
         )  # fmt: skip
-        return ask.explain(self._fitted, rows, request, check=check)
+        fitted = self._fitted
+        given, native = read_frame(rows, fitted.schema.names)
+        of_model = self.native_ or native
+        found = ask.explain(fitted, given, request, check=of_model.calling(check))
+        return replace(found, native=native, native_of_model=of_model)
 
     def sample(
         self,
-        rows: pd.DataFrame,
+        rows: Frame,
         *,
         target: Any = None,
         n: int = 100,
@@ -186,12 +200,12 @@ class Explainer:
             constraints=constraints, confidence=confidence, novel=novel,
             random_state=random_state,
         )  # fmt: skip
-        return ask.sample(self._fitted, rows, request, filtered=switch(filter, "filter"))
+        return ask.sample(self._fitted, self._read(rows), request, filtered=switch(filter, "filter"))
 
     def log_density(
         self,
-        rows: pd.DataFrame,
-        counterfactuals: pd.DataFrame,
+        rows: Frame,
+        counterfactuals: Frame,
         *,
         target: Any = None,
         p: float | None = None,
@@ -213,9 +227,9 @@ class Explainer:
             confidence=confidence,
             random_state=0,
         )
-        return ask.log_density(self._fitted, rows, counterfactuals, request)
+        return ask.log_density(self._fitted, self._read(rows), self._read(counterfactuals), request)
 
-    def probability(self, rows: pd.DataFrame) -> pd.DataFrame:
+    def probability(self, rows: Frame) -> pd.DataFrame:
         """What the model's surrogate for the black box says of rows: the probability of each class, a column each.
 
         Of a model of scores, the one column is `score`.
@@ -230,9 +244,9 @@ class Explainer:
         >>> list(found.columns) == list(explainer.classes_), bool((found.sum(axis=1).round(6) == 1).all())
         (True, True)
         """
-        return ask.probability(self._fitted, rows)
+        return ask.probability(self._fitted, self._read(rows))
 
-    def suggested(self, rows: pd.DataFrame, *, target: Any) -> Constraints:
+    def suggested(self, rows: Frame, *, target: Any) -> Constraints:
         """Constraints that the columns and the model suggest; nothing binds until they are given to `explain`.
 
         Besides what `Schema.suggested` finds in the names and in the rows, `increase` and `decrease` name numbers and
@@ -241,7 +255,7 @@ class Explainer:
 
         Parameters
         ----------
-        rows : DataFrame
+        rows : frame
             Rows like those that are explained, some hundred of them; the model is followed around them.
         target : label or target
             What is wanted. Of scores, an end: `at_least(620)` or `by(40)`, and not an interval between two.
@@ -258,10 +272,10 @@ class Explainer:
         >>> sorted(set(found.increase) & set(found.decrease))
         []
         """
-        return suggested_for(self._fitted, rows, target)
+        return suggested_for(self._fitted, self._read(rows), target)
 
     def necessity(
-        self, rows: pd.DataFrame, *, pairs: bool = False, usual: bool = False, **asked: Any
+        self, rows: Frame, *, pairs: bool = False, usual: bool = False, **asked: Any
     ) -> pd.DataFrame:  # fmt: skip
         """Per feature the share of rows that have an answer and lose it when the feature is frozen: share, low, high.
 
@@ -272,7 +286,7 @@ class Explainer:
         return necessity(self.schema_, self._answered(rows, asked, usual=usual), pairs=pairs)
 
     def sufficiency(
-        self, rows: pd.DataFrame, *, pairs: bool = False, usual: bool = False, **asked: Any
+        self, rows: Frame, *, pairs: bool = False, usual: bool = False, **asked: Any
     ) -> pd.DataFrame:  # fmt: skip
         """Per feature the share of the rows that have an answer in which nothing else changes: share, low, high.
 
@@ -287,16 +301,17 @@ class Explainer:
         """
         return sufficiency(self.schema_, self._answered(rows, asked, usual=usual), pairs=pairs)
 
-    def _answered(self, rows: pd.DataFrame, asked: dict[str, Any], *, usual: bool) -> Any:
+    def _answered(self, rows: Frame, asked: dict[str, Any], *, usual: bool) -> Any:
         usual = switch(usual, "usual")
         asker = self if usual else Explainer(self._fitted.least_sure())
+        asker.native_ = self.native_
         settled = {"n": 1, "random_state": 0, "coherent": usual, **asked}
         own = list(settled.pop("frozen", ()))
 
         def ask_with(frozen: list[Any]) -> Counterfactuals:
             return asker.explain(rows, frozen=[*own, *(name for name in frozen if name not in own)], **settled)
 
-        return who_is_answered(ask_with, len(rows))
+        return who_is_answered(ask_with, len(self._read(rows)))
 
     # -- files --------------------------------------------------------------------------------------------------
 

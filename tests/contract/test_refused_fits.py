@@ -23,14 +23,18 @@ def repeated_columns() -> pd.DataFrame:
 
 
 BAD_ROWS = {
-    "array": (ROWS.to_numpy(), DataError, r"must be a pandas DataFrame, got ndarray; wrap arrays with pd\.DataFrame"),
+    "array": (
+        ROWS.to_numpy()[0],
+        DataError,
+        r"an array of two dimensions, got ndarray; wrap arrays with pd\.DataFrame",
+    ),
     "no rows": (ROWS.head(0), DataError, "the frame is empty: 0 rows and 3 columns; give at least one of each"),
     "no columns": (ROWS[[]], DataError, "the frame is empty: 60 rows and 0 columns; give at least one of each"),
     "repeated column": (repeated_columns(), DataError, r"column names repeat: \['pay'\]; rename them"),
     "odd column name": (ROWS.rename(columns={"pay": ("p", 1)}), DataError, "must be text or whole numbers.*rename"),
-    "dates": (ROWS.assign(day=DAYS), DataError, "'day' holds dates or times .*turn it into numbers .* or drop it"),
-    "durations": (ROWS.assign(day=DAYS - DAYS[0]), DataError, "'day' holds dates or times .*turn it into numbers"),
-    "periods": (ROWS.assign(day=DAYS.to_period()), DataError, "'day' holds dates or times .*turn it into numbers"),
+    "dates": (ROWS.assign(day=DAYS), DataError, r"'day' holds dates .*numbers, such as X\['day'\]\.dt\.year, or drop it"),
+    "durations": (ROWS.assign(day=DAYS - DAYS[0]), DataError, "'day' holds durations .*turn it into numbers"),
+    "periods": (ROWS.assign(day=DAYS.to_period()), DataError, "'day' holds dates .*turn it into numbers"),
     "identifier": (
         ROWS.assign(name=[f"person {i}" for i in range(N)]),
         DataError,

@@ -18,8 +18,12 @@ from dicoflex.errors import BlackBoxError, NotFittedError, QueryError, SettingEr
 
 UNSEEN = {"grade": pd.Categorical(["d"] * 8, categories=list("abcd"), ordered=True)}
 BAD_QUERIES: dict[str, tuple[Callable[[pd.DataFrame], Any], dict[str, Any], str]] = {
-    "no frame": (lambda q: q.to_numpy(), {}, "rows must be a pandas DataFrame with the training columns, got ndarray"),
-    "a series": (lambda q: q.iloc[0], {}, "rows must be a pandas DataFrame with the training columns, got Series"),
+    "no frame": (
+        lambda q: q.to_numpy().tolist(),
+        {},
+        "an array of two dimensions, with the training columns, got list",
+    ),
+    "a series": (lambda q: q.iloc[0], {}, "an array of two dimensions, with the training columns, got Series"),
     "no rows": (lambda q: q.head(0), {}, "rows is empty; give at least one row"),
     "a column lacks": (lambda q: q.drop(columns="age"), {}, r"lack the column 'age'; the model was fitted on \['age'"),
     "a column too many": (lambda q: q.assign(agee=1), {}, "'agee' is unknown; did you mean 'age'.*only the training"),

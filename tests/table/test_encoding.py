@@ -422,8 +422,8 @@ BAD_COLUMNS: dict[str, tuple[Any, str]] = {
         "column 'jobs' is unknown; did you mean 'job'?; pass only the training",
     ),
     "a column twice": (TRAIN[["age", *TRAIN.columns]], "column names repeat: ['age']"),
-    "an array": (TRAIN.to_numpy(), "rows must be a pandas DataFrame with the training columns, got ndarray"),
-    "a row": (TRAIN.iloc[0], "rows must be a pandas DataFrame with the training columns, got Series"),
+    "an array": (TRAIN.to_numpy(), "an array of two dimensions, with the training columns, got ndarray"),
+    "a row": (TRAIN.iloc[0], "an array of two dimensions, with the training columns, got Series"),
 }
 
 

@@ -236,20 +236,9 @@ class Lazy:
     def collect(self) -> None: ...
 
 
-class Unready:
-    """A frame of polars where pyarrow is not installed."""
-
-    def to_pandas(self) -> pd.DataFrame:
-        raise ModuleNotFoundError("pyarrow is required for converting to pandas")
-
-
-def test_frames_of_other_libraries_are_converted_or_told_how() -> None:
-    table = pa.table({"a": [1, 2], "b": ["x", "y"]})
-    assert Schema.infer(table) == Schema.infer(table.to_pandas())
+def test_a_frame_that_is_not_known_is_told_how_to_become_one() -> None:
     with pytest.raises(DataError, match=r"Lazy; convert it with \.collect\(\)\.to_pandas\(\)"):
         Schema.infer(Lazy())  # type: ignore[arg-type]
-    with pytest.raises(DataError, match=r"pyarrow is required .*; install that package, or give pandas"):
-        Schema.infer(Unready())  # type: ignore[arg-type]
 
 
 def test_decimals_are_told_how_to_become_floats() -> None:
@@ -424,7 +413,7 @@ def test_bounds_are_those_of_the_dtype() -> None:
 # -- refusals ----------------------------------------------------------------------------------------------------
 
 BAD_FRAMES: dict[str, tuple[Any, str]] = {
-    "an array": (np.eye(2), "wrap arrays with pd.DataFrame"),
+    "an array": (np.zeros(2), "wrap arrays with pd.DataFrame"),
     "a series": (pd.Series([1]), "wrap arrays with pd.DataFrame"),
     "no rows": (pd.DataFrame({"a": []}), "empty: 0 rows and 1 columns; give at least one"),
     "no columns": (pd.DataFrame(index=[0, 1]), "empty: 2 rows and 0 columns; give at least one"),
@@ -449,7 +438,7 @@ BAD_COLUMNS: dict[str, tuple[Any, str]] = {
     "timedeltas": (pd.to_timedelta([1, 2]), "turn it into numbers"),
     "periods": (pd.period_range("2020", periods=2), "turn it into numbers"),
     "Arrow dates": (pd.Series([date(2020, 1, 1)], dtype=pd.ArrowDtype(pa.date32())), "turn it into numbers"),
-    "dates as objects": (pd.Series([date(2020, 1, 1), "a"], dtype=object), "convert it with .astype(str)"),
+    "dates as objects": (pd.Series([date(2020, 1, 1), "a"], dtype=object), "pd.to_datetime(X['a']).dt.year"),
     "a missing date among objects": (pd.Series([pd.NaT, "a"], dtype=object), "convert it with .astype(str)"),
     "identifiers": ([f"person {i}" for i in range(100)], "drop it, or say kinds="),
     "too many categories": (pd.Categorical([f"v{i}" for i in range(2001)]), "group the rare ones or drop it"),

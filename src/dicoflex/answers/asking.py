@@ -22,7 +22,6 @@ from dicoflex.answers.unseen import parts_of_known
 from dicoflex.errors import BlackBoxError, ConstraintError, QueryError, UnseenError
 from dicoflex.model import Model
 from dicoflex.request import ERROR, Request
-from dicoflex.table.inference import as_pandas
 from dicoflex.table.unseen import known_frame
 from dicoflex.values import plain
 
@@ -31,7 +30,6 @@ Floats = NDArray[np.float64]
 
 def explain(model: Model, rows: pd.DataFrame, request: Request, *, check: Check | None = None) -> Counterfactuals:
     """Up to `n` counterfactuals for every row; see `Explainer.explain`."""
-    rows = as_pandas(rows)
     if check is not None and not callable(check):
         raise BlackBoxError(f"check must be a callable, got {type(check).__name__}; pass clf.predict")
     try:
@@ -73,7 +71,6 @@ def _are_left(parts: Parts, answered: list[Part], n_rows: int) -> bool:
 
 def sample(model: Model, rows: pd.DataFrame, request: Request, *, filtered: bool = True) -> pd.DataFrame:
     """Exactly `n` draws for every row, as they come; a row that may have any of some labels is refused."""
-    rows = as_pandas(rows)
     if is_plain(model, request):
         return one.sample(model, rows, request, filtered=filtered)
     found, frame = _parts(model, rows, request, None)
@@ -86,7 +83,6 @@ def sample(model: Model, rows: pd.DataFrame, request: Request, *, filtered: bool
 
 def log_density(model: Model, rows: pd.DataFrame, answers: pd.DataFrame, request: Request) -> Floats:
     """The log density of each row of `answers` given the row of `rows` at the same place, or the only one."""
-    rows, answers = as_pandas(rows), as_pandas(answers)
     if is_plain(model, request):
         return one.log_density(model, rows, answers, request)
     found, frame = _parts(model, rows, request, None)
@@ -104,7 +100,6 @@ def log_density(model: Model, rows: pd.DataFrame, answers: pd.DataFrame, request
 
 def probability(model: Model, rows: pd.DataFrame) -> pd.DataFrame:
     """What the surrogate says of rows: the probability of each class, or their score."""
-    rows = as_pandas(rows)
     if model.score is None:
         return of_classes(model, rows)
     model.encoding.check_columns(rows)

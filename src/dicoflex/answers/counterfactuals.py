@@ -30,7 +30,7 @@ from dicoflex.model import SAFE
 from dicoflex.request import Request
 from dicoflex.runtime.whole_files import write_text
 from dicoflex.signatures import Key, sign_record
-from dicoflex.table.inference import as_pandas
+from dicoflex.table.native import PANDAS, Frame, Native, as_pandas
 from dicoflex.table.schema import Schema
 from dicoflex.views.cards import Card, differences
 from dicoflex.views.cards import cards as make_cards
@@ -75,6 +75,7 @@ class Counterfactuals:
     model: the fingerprint of the model that answered, the checksum of its file's content.
     changed: which cells of `frame` differ from the query's (rows, features); None looks for them.
     origin: the model and what it was conditioned on, for what is worked out again; None for a result made by hand.
+    native: the kind of frame that the queries came as; native_of_model: the kind that the black box takes.
     density: for a query's position, the log density of rows as its counterfactuals; None asks the origin.
 
     >>> queries = pd.DataFrame({"age": [31, 52], "job": ["clerk", "nurse"]})
@@ -112,6 +113,8 @@ class Counterfactuals:
     origin: Origin | None = None
     status: Sequence[str] = ()
     searches: Mapping[int, Search] = field(default_factory=dict)
+    native: Native = PANDAS
+    native_of_model: Native = PANDAS
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -198,6 +201,32 @@ class Counterfactuals:
             }
         )
 
+    def to_native(self) -> Any:
+        """The answers as the kind of frame that the rows came as.
+
+        Returns
+        -------
+        frame
+            `frame` itself for pandas rows. Else a frame of polars or Arrow, or a dict of columns, with `row` and `cf`
+            as the first columns, in the types of the rows as far as these hold the answers' values; an array has the
+            features alone, and `positions` says which row each answer belongs to.
+
+        Examples
+        --------
+        >>> from dicoflex import load
+        >>> from dicoflex.examples import EXAMPLES, rows_like
+        >>> import pyarrow as pa
+        >>> explainer = load(EXAMPLES[0])
+        >>> rows = pa.Table.from_pandas(rows_like(explainer.schema_, 2), preserve_index=False)
+        >>> cfs = explainer.explain(rows, target=explainer.classes_[0], n=1, random_state=0)
+        >>> cfs.to_native().column_names[:2], type(cfs.to_native()) is type(rows)
+        (['row', 'cf'], True)
+        """
+        if not self.native.has_names:
+            return self.native.of(self.frame)
+        names = [_free(name, set(map(str, self.frame.columns))) for name in self.frame.index.names]
+        return self.native.of(self.frame.rename_axis(index=names).reset_index())
+
     def table(self) -> pd.DataFrame:
         """The frame with the columns of `info` and the `status` of each answer's query beside it.
 
@@ -215,7 +244,7 @@ class Counterfactuals:
         made = pd.concat([frame, info], axis=1)
         return made.set_axis(made.index.set_names([_free(name, taken) for name in made.index.names]))
 
-    def verify(self, rows: pd.DataFrame | None = None) -> pd.DataFrame:
+    def verify(self, rows: Frame | None = None) -> pd.DataFrame:
         """Every constraint checked again on every counterfactual, from the shown values: row, cf, constraint, holds.
 
         rows: the rows as the caller has them, in the order in which they were explained. Without them, answers are
@@ -225,7 +254,7 @@ class Counterfactuals:
         of its own. The line "coherence", of refined answers, says that nothing stands together that no training row
         has, and that dependent features follow. The check shares no code with the sampler.
         """
-        queries = self.queries if rows is None else as_kept(as_pandas(rows), self.queries)
+        queries = self.queries if rows is None else as_kept(as_pandas(rows, list(self.queries.columns)), self.queries)
         claims = claims_of(
             as_stored(queries, self.schema), self.queries, self.frame, self.info, self.positions, self.targets
         )
@@ -259,7 +288,8 @@ class Counterfactuals:
         if self.origin is None:
             raise QueryError("a result that was made by hand has no model to ask again; explain the rows")
         place = self._place(row, position)
-        return relaxations(self.origin, self.request, place, self.queries.iloc[[place]], check=check)
+        own = self.queries.iloc[[place]]
+        return relaxations(self.origin, self.request, place, own, check=self.native_of_model.calling(check))
 
     @property
     def dependent(self) -> list[Any]:

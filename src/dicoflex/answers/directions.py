@@ -18,7 +18,6 @@ from dicoflex.errors import QueryError
 from dicoflex.model import Model
 from dicoflex.table.encoding import Values
 from dicoflex.table.feature import Feature, Kind
-from dicoflex.table.inference import as_pandas
 from dicoflex.targets import Interval
 
 Floats = NDArray[np.float64]
@@ -32,7 +31,6 @@ LEAST_MOVE = 0.02
 
 def suggested_for(model: Model, rows: pd.DataFrame, target: Any) -> Constraints:
     """What the columns suggest, and the directions that the model does; see `Explainer.suggested`."""
-    rows = as_pandas(rows)
     model.encoding.check_columns(rows)
     _, values = model.encoding.conform(rows)
     named = model.schema.suggested(rows)

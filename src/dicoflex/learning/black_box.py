@@ -17,6 +17,7 @@ from dicoflex.errors import BlackBoxError, SettingError
 from dicoflex.learning.calls import CallConfig, Caller, caller_of
 from dicoflex.table.encoding import Encoding, Values
 from dicoflex.table.inference import check_frame
+from dicoflex.table.native import PANDAS, Native
 from dicoflex.targets import on_decision_scale
 from dicoflex.values import is_number, plain
 
@@ -130,10 +131,10 @@ def _check_threshold(threshold: Any, names: list[Any]) -> None:
         )
 
 
-def opened(model: Any, calls: CallConfig | None = None) -> Opened:
+def opened(model: Any, calls: CallConfig | None = None, native: Native = PANDAS) -> Opened:
     """A fitted model as a black box: its `predict_proba`; else `predict`, for labels or, of a regressor, scores.
 
-    calls: how it is called.
+    calls: how it is called. native: the kind of frame that it takes.
 
     Raises
     ------
@@ -156,17 +157,19 @@ def opened(model: Any, calls: CallConfig | None = None) -> Opened:
                 f"model= is a {type(model).__name__} without classes_: it was not fitted, or it does not say what its "
                 "columns are; fit it, or give predict_proba= and classes="
             )
-        return Opened(predict=Caller(model.predict, "model.predict", calls))
+        return Opened(predict=Caller(model.predict, "model.predict", calls, native))
     names = [plain(one) for one in classes]
     said = _certain(model.predict, names) if proba is None else proba
-    return Opened(Caller(said, "model.predict" if proba is None else "model.predict_proba", calls), classes=names)
+    name = "model.predict" if proba is None else "model.predict_proba"
+    return Opened(Caller(said, name, calls, native), classes=names)
 
 
-def _certain(predict: Callable[[pd.DataFrame], Any], names: list[Any]) -> Callable[[pd.DataFrame], Any]:
+def _certain(predict: Callable[[Any], Any], names: list[Any]) -> Callable[[Any], Any]:
     """Probabilities of 0 and 1 from labels."""
 
-    def certain(frame: pd.DataFrame) -> NDArray[np.float64]:
-        said = np.asarray(predict(frame)).reshape(len(frame), -1)[:, 0]
+    def certain(frame: Any) -> NDArray[np.float64]:
+        said = np.asarray(predict(frame))
+        said = said if said.ndim < 2 else said[:, 0]
         return np.array([[float(plain(label) == name) for name in names] for label in said]).reshape(-1, len(names))
 
     return certain

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from dicoflex.errors import BlackBoxError, SettingError
+from dicoflex.table.native import PANDAS, Native
 
 LONGEST_WAIT = 60.0
 FOR_CERTIFICATE = 0.2
@@ -65,6 +66,8 @@ class Caller:
         What messages call it.
     config : CallConfig
         Chunks, budget and repetitions.
+    native : Native
+        The kind of frame that the callable takes.
 
     Examples
     --------
@@ -73,8 +76,10 @@ class Caller:
     ([0.2, 0.3, 0.4], 2, 3)
     """
 
-    def __init__(self, function: Callable[[pd.DataFrame], Any], name: str, config: CallConfig | None = None) -> None:
-        self.function, self.name = function, name
+    def __init__(
+        self, function: Callable[[Any], Any], name: str, config: CallConfig | None = None, native: Native = PANDAS
+    ) -> None:
+        self.function, self.name = native.calling(function), name
         self.config = CallConfig() if config is None else config
         self.calls = 0
         self.rows = 0

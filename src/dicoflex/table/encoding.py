@@ -32,7 +32,7 @@ from dicoflex.table.columns import (
     same_dtype,
 )
 from dicoflex.table.feature import Level
-from dicoflex.table.inference import kind_of_frame
+from dicoflex.table.inference import FRAMES, kind_of_frame
 from dicoflex.table.reals import Parts, Reals, Values
 from dicoflex.table.schema import Schema
 from dicoflex.values import differ, typed
@@ -159,7 +159,7 @@ class Encoding(Reals):
     def check_columns(self, frame: Any) -> None:
         """Refuse rows that lack a training column or bring one of their own."""
         if not isinstance(frame, pd.DataFrame):
-            raise QueryError(f"rows must be a pandas DataFrame with the training columns, got {kind_of_frame(frame)}")
+            raise QueryError(f"rows must be {FRAMES}, with the training columns, got {kind_of_frame(frame)}")
         if self._in_order(frame):
             return
         if frame.columns.duplicated().any():

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-__all__ = ["MAX_LEVELS", "WORD", "as_pandas", "check_frame", "describe", "distinct", "kind_of_frame"]
+__all__ = ["FRAMES", "MAX_LEVELS", "WORD", "check_frame", "describe", "distinct", "kind_of_frame"]
 
 import math
 import re
 from collections.abc import Sequence
+from datetime import date, time, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -24,6 +25,7 @@ from dicoflex.table.feature import (
     dtype_text,
     is_dtype,
 )
+from dicoflex.table.native import refused_kind, remedy
 from dicoflex.table.rarity import common_levels, common_limits, counts_of
 from dicoflex.values import is_half_read, plain, typed
 
@@ -41,7 +43,9 @@ NINES = re.compile("99+")
 # far a greatest one is from the next, as a share of all others' range.
 LEAST_SPECIAL, SPECIAL_SHARE, MOST_SPECIAL, LEAST_MEASURED, SPECIAL_GAP = 5, 0.002, 5, 5, 0.5
 MAX_LEVELS = 2000
+FRAMES = "a frame of pandas, polars or Arrow, a dict of columns, or an array of two dimensions"
 MOST_BEYOND = 0.5
+REFUSED_OBJECTS = {Decimal: "decimal", date: "date", time: "time", timedelta: "duration"}
 
 
 def kind_of_frame(frame: Any) -> str:
@@ -58,37 +62,10 @@ def kind_of_frame(frame: Any) -> str:
     return f"{kind.__name__}; wrap arrays with pd.DataFrame(...)"
 
 
-def as_pandas(given: Any) -> Any:
-    """A pandas object of what a caller gave: what has `to_pandas`, as frames of polars and Arrow do, is converted.
-
-    Parameters
-    ----------
-    given : DataFrame or any other frame
-        Anything else is left as it is, for others to refuse.
-
-    Raises
-    ------
-    DataError
-        If the conversion needs a package that is not installed.
-
-    Examples
-    --------
-    >>> import pyarrow
-    >>> as_pandas(pyarrow.table({"age": [31, 52]}))["age"].tolist()
-    [31, 52]
-    """
-    if isinstance(given, pd.DataFrame | pd.Series) or not callable(getattr(given, "to_pandas", None)):
-        return given
-    try:
-        return given.to_pandas()
-    except ImportError as error:
-        raise DataError(f"rows can't be converted to pandas ({error}); install that package, or give pandas") from error
-
-
 def check_frame(frame: Any) -> None:
     """Refuse what can't be a table of features, before anything is learned from it."""
     if not isinstance(frame, pd.DataFrame):
-        raise DataError(f"rows must be a pandas DataFrame, got {kind_of_frame(frame)}")
+        raise DataError(f"rows must be {FRAMES}, got {kind_of_frame(frame)}")
     if frame.shape[0] == 0 or frame.shape[1] == 0:
         raise DataError(
             f"the frame is empty: {frame.shape[0]} rows and {frame.shape[1]} columns; give at least one of each"
@@ -205,16 +182,14 @@ def _refuse_dtype(column: pd.Series) -> None:
     dtype = column.dtype
     name = column.name
     kinds = pd.api.types
-    timelike = (
-        kinds.is_datetime64_any_dtype(dtype) or kinds.is_timedelta64_dtype(dtype) or isinstance(dtype, pd.PeriodDtype)
-    )
-    if timelike:
-        raise DataError(
-            f"column {name!r} holds dates or times ({dtype}); turn it into numbers (age in days, month) or drop it"
-        )
+    what = refused_kind(dtype)
+    if what is not None:
+        raise DataError(f"column {name!r} holds {what}s ({dtype}), which no feature can be; {remedy(what, name)}")
     odd = kinds.is_complex_dtype(dtype) or isinstance(dtype, pd.SparseDtype | pd.IntervalDtype)
-    if dtype_text(dtype).startswith("decimal"):
-        raise DataError(f"column {name!r} has dtype {dtype}, which is not supported; convert it with .astype(float)")
+    if dtype_text(dtype).startswith("dictionary"):
+        raise DataError(
+            f"column {name!r} has dtype {dtype}, which is not supported; convert it with X[{name!r}].astype('category')"
+        )
     if odd or not is_dtype(dtype_text(dtype)):
         raise DataError(f"column {name!r} has dtype {dtype}, which is not supported; convert it to numbers or text")
     if kinds.is_numeric_dtype(dtype) and not kinds.is_bool_dtype(dtype):
@@ -247,10 +222,11 @@ def _refuse_objects(column: pd.Series) -> None:
     for value in column.array:
         if value is None or value is pd.NA:
             continue
-        if isinstance(value, Decimal):
+        what = next((what for kind, what in REFUSED_OBJECTS.items() if isinstance(value, kind)), None)
+        if what is not None and value is not pd.NaT:
             raise DataError(
-                f"column {column.name!r} holds a Decimal ({str(value)[:60]}); numbers may be floats or whole: convert "
-                "it with .astype(float)"
+                f"column {column.name!r} holds a {type(value).__name__} ({str(value)[:60]}), which no feature can be; "
+                + remedy(what, column.name, "objects")
             )
         if not isinstance(value, str | bool | int | float | np.bool_ | np.integer | np.floating):
             raise DataError(

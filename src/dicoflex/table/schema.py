@@ -28,7 +28,8 @@ from dicoflex.constraints.statement import has_multiple
 from dicoflex.errors import ConstraintError, SchemaError, SettingError, named
 from dicoflex.runtime import strict_json
 from dicoflex.table.feature import Feature, Kind, Level
-from dicoflex.table.inference import as_pandas, check_frame, describe
+from dicoflex.table.inference import check_frame, describe
+from dicoflex.table.native import Frame, as_pandas
 from dicoflex.table.suggestions import suggested
 
 
@@ -82,7 +83,7 @@ class Schema(BaseModel):
     @classmethod
     def infer(
         cls,
-        frame: pd.DataFrame,
+        frame: Frame,
         *,
         kinds: Mapping[Any, Kind | str] | None = None,
         orders: Mapping[Any, Sequence[Level]] | None = None,
@@ -91,6 +92,7 @@ class Schema(BaseModel):
         independent: Iterable[Any] = (),
         special: Mapping[Any, Sequence[float]] | None = None,
         suggest: bool = False,
+        feature_names: Sequence[str] | None = None,
     ) -> Schema:
         """Describe every column of `frame`; each guess can be overridden.
 
@@ -104,6 +106,7 @@ class Schema(BaseModel):
         there are none. Without it, few negative whole numbers beside others that are not negative, and nines alone far
         above all others, are found. They have cells of their own where it is learned what goes together.
         suggest: take the constraints that the columns suggest; see `suggested`.
+        feature_names: what the columns of an array are called; x0, x1, … by default.
 
         >>> frame = pd.DataFrame({"grade": ["b", "a", "c"], "sector": [3, 1, 3]})
         >>> print(Schema.infer(frame, kinds={"sector": "categorical"}, orders={"grade": ["a", "b", "c"]}))
@@ -111,31 +114,31 @@ class Schema(BaseModel):
         grade    ordinal      str    a < b < c
         sector   categorical  int64  1, 3
         """
-        frame = as_pandas(frame)
-        check_frame(frame)
+        table: pd.DataFrame = as_pandas(frame, feature_names=feature_names)
+        check_frame(table)
         kinds, orders, limits = dict(kinds or {}), dict(orders or {}), dict(limits or {})
         free, coded = tuple(independent), dict(special or {})
         for given in (kinds, orders, limits, free, coded):
             for column in given:
-                if column not in frame.columns:
-                    raise SchemaError(named("column", column, frame.columns))
+                if column not in table.columns:
+                    raise SchemaError(named("column", column, table.columns))
         if isinstance(min_count, bool) or not isinstance(min_count, int | np.integer) or min_count < 1:
             raise SettingError(f"min_count must be a whole number of at least 1, got {min_count!r}")
         features = [
             describe(
-                frame[column],
+                table[column],
                 kinds.get(column),
                 orders.get(column),
                 limits.get(column),
                 int(min_count),
                 coded.get(column),
             )
-            for column in frame.columns
+            for column in table.columns
         ]
         described = cls(features=tuple(features), min_count=int(min_count), independent=free)
-        return described.with_constraints(described.suggested(frame)) if suggest else described
+        return described.with_constraints(described.suggested(table)) if suggest else described
 
-    def suggested(self, rows: pd.DataFrame | None = None) -> Constraints:
+    def suggested(self, rows: Frame | None = None) -> Constraints:
         """Constraints that the features suggest: age waits, sex, race, birth and nationality stay, nothing gets lost.
 
         What others say or what is past stays too: scores of bureaus, and what was "ever" so; time since something only
@@ -143,13 +146,13 @@ class Schema(BaseModel):
 
         Parameters
         ----------
-        rows : DataFrame, optional
+        rows : frame, optional
             Rows of the table. With them, rules such as `paid <= owed` are suggested where they hold in every row.
 
         >>> Schema.infer(pd.DataFrame({"age": [31, 52], "sex": ["f", "m"]})).suggested().frozen
         ('sex',)
         """
-        return suggested(self.features, None if rows is None else as_pandas(rows)[self.names])
+        return suggested(self.features, None if rows is None else as_pandas(rows, self.names)[self.names])
 
     def with_constraints(self, constraints: Constraints) -> Schema:
         """This schema with `constraints` in place of its own; they bind every call that does not override them.
