@@ -32,7 +32,7 @@ BAD_ROWS = {
     "no columns": (ROWS[[]], DataError, "the frame is empty: 60 rows and 0 columns; give at least one of each"),
     "repeated column": (repeated_columns(), DataError, r"column names repeat: \['pay'\]; rename them"),
     "odd column name": (ROWS.rename(columns={"pay": ("p", 1)}), DataError, "must be text or whole numbers.*rename"),
-    "dates": (ROWS.assign(day=DAYS), DataError, r"'day' holds dates .*numbers, such as X\['day'\]\.dt\.year, or drop it"),
+    "dates": (ROWS.assign(day=DAYS), DataError, r"'day' holds dates .*such as X\['day'\]\.dt\.year, or drop it"),
     "durations": (ROWS.assign(day=DAYS - DAYS[0]), DataError, "'day' holds durations .*turn it into numbers"),
     "periods": (ROWS.assign(day=DAYS.to_period()), DataError, "'day' holds dates .*turn it into numbers"),
     "identifier": (
