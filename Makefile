@@ -12,7 +12,7 @@ CORE   := CMakeLists.txt $(wildcard core/*.cpp core/*.hpp)
 RIVALS := dice-ml==0.12 raiutils==0.4.2 nflows==0.14 NICEx==0.2.3 treecf==0.3.2 \
           xgboost==3.2.0 lightgbm==4.7.0
 
-.PHONY: demo quick test browser ui lint format recording bench docs screenshots wheel sanitize clean
+.PHONY: demo quick test browser ui lint format recording bench docs screenshots wheel sanitize aarch64 clean
 
 demo: $(READY)  ## train on the shipped table and explain three refused people
 	$(BIN)/dicoflex demo
@@ -58,6 +58,10 @@ wheel: $(READY)  ## a wheel and a source distribution in dist/
 
 sanitize: $(READY)  ## the core's tests with the address and undefined-behaviour sanitizers
 	.ci/sanitize
+
+aarch64: $(READY)  ## answers under qemu on aarch64, compared byte for byte (Debian, as root)
+	.ci/aarch64
+	$(BIN)/pytest tests/test_processors.py
 
 clean:
 	rm -rf build dist $(VENV) .pytest_cache .mypy_cache .ruff_cache
