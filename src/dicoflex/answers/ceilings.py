@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["MOST_ANSWERS", "check_cost"]
+__all__ = ["MOST_ANSWERS", "check_cost", "most_rows"]
 
 from dicoflex.errors import QueryError
 
@@ -25,5 +25,14 @@ def check_cost(rows: int, n: int, each: int, *, most: int = MOST_DRAWS) -> None:
     if rows * each > MOST_DRAWS:
         raise QueryError(
             f"n={n:,} for {rows:,} rows takes {rows * each:,} draws, and one call may take {MOST_DRAWS:,}; "
-            f"give at most {max(1, MOST_DRAWS // each):,} rows at once, or lower n"
+            f"give at most {most_rows(each):,} rows at once, or lower n"
         )
+
+
+def most_rows(each: int) -> int:
+    """How many rows one call may have, with `each` draws per row.
+
+    >>> most_rows(400)
+    25000
+    """
+    return max(1, MOST_DRAWS // each)

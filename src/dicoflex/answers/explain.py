@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 __all__ = [
-    "Found", "check_affordable", "chosen_draws", "explain", "find", "log_density", "origin_of", "sample", "some_draws",
-    "terms_of", "told_of",
+    "CANDIDATES", "Found", "check_affordable", "chosen_draws", "explain", "find", "log_density", "origin_of", "sample",
+    "some_draws", "terms_of", "told_of",
 ]  # fmt: skip
 
 from dataclasses import dataclass, replace

@@ -6,7 +6,6 @@ __all__ = ["app"]
 
 import json
 import time
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +14,7 @@ from rich.console import Console
 
 from dicoflex.cli.auditing import say_reveals
 from dicoflex.cli.callables import CALLABLE, named_callable, named_object
-from dicoflex.cli.constraint_flags import Flags, constraints, matches
+from dicoflex.cli.constraint_flags import Flags
 from dicoflex.cli.messages import (
     counted,
     note,
@@ -27,7 +26,8 @@ from dicoflex.cli.messages import (
     say_suggested,
     say_verdicts,
 )
-from dicoflex.cli.options import Drop, ModelFile, Rows, Seed, of_request, spread
+from dicoflex.cli.options import Drop, ModelFile, Rows, Seed, spread
+from dicoflex.cli.question_flags import Question, Target, arguments_of
 from dicoflex.cli.row_keys import made_key, read_key_file
 from dicoflex.cli.tables import (
     TableFlags,
@@ -38,7 +38,7 @@ from dicoflex.cli.tables import (
     training_rows,
     written_rows,
 )
-from dicoflex.errors import QueryError, SettingError, named
+from dicoflex.errors import SettingError
 from dicoflex.runtime.printable import printable_json
 from dicoflex.runtime.whole_files import write_text
 from dicoflex.table.files import check_folder, ending_of, write_parquet
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from dicoflex.answers.counterfactuals import Counterfactuals
-    from dicoflex.model import Model
 
 BROKEN = 4
 RESULT_ENDINGS = (".csv", ".json", ".html", ".parquet")
@@ -240,35 +239,13 @@ def _named_model(text: str, *, has_labels: bool) -> dict[str, Any]:
     return {"predict_proba": named_callable(text, "--model")}
 
 
-QUESTION = {
-    "n": int,
-    "p": float | None,
-    "confidence": str | None,
-    "refine": bool,
-    "coherent": bool,
-    "min_plausibility": float,
-    "diversity": float,
-    "novel": bool,
-    "exhaustive": bool,
-    "handle_unknown": str,
-}
-"""Fields of `Request` that are options of 'explain' as they are; targets and constraints have their own words."""
-Question = of_request(QUESTION, n=5)
-
-
 @app.command()
 @spread(flags=Flags, question=Question)
 def explain(
     model: ModelFile,
     rows: Rows,
     *,
-    target: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Label asked for, 'other', or several times for any of some; of scores '>=620', '600..700', '+40'.",
-            show_default="of two classes, the other",
-        ),
-    ] = None,
+    target: Target = None,
     flags: Any,
     question: Any,
     row_key: Annotated[
@@ -314,16 +291,14 @@ def explain(
     from dicoflex.explainer import load
 
     explainer = load(model, trust=trust, row_key=None if row_key is None else read_key_file(row_key))
-    wanted = constraints(flags, explainer.schema_)
+    asked = arguments_of(explainer.model_, target, flags, question)
     label = explainer.report_.get("label")
     queries = query_rows(rows, explainer.schema_, label=label, row_id=row_id, drop=drop)
     found = explainer.explain(
         queries,
-        target=_target(target or [], explainer.model_),
-        constraints=wanted,
         random_state=seed,
-        **{**vars(question), "confidence": _confidence(question.confidence)},
         check=None if check is None else named_callable(check, "--check"),
+        **asked,
     )
     if out is None:
         Console().print(found)
@@ -366,39 +341,6 @@ def inspect(
         print(printable_json(json.dumps(header, indent=2, ensure_ascii=False)))
         return
     say_header(header, model)
-
-
-def _target(words: list[str], model: Model) -> Any:
-    """What some words ask of a model: nothing, one label or score, or any of several labels."""
-    from dicoflex.targets import OTHER, one_of
-
-    if not words or model.score is not None or words == [OTHER]:
-        if len(words) > 1:
-            raise QueryError(f"--target {words[1]!r} is one too many: a model of scores takes one, such as '600..700'")
-        return words[0] if words else None
-    labels = [_class_named(word, model.labels) for word in words]
-    return labels[0] if len(labels) == 1 else one_of(*labels)
-
-
-def _confidence(text: str | None) -> float | str | None:
-    """A level as it is, or a number."""
-    try:
-        return text if text is None else float(text)
-    except ValueError:
-        return text
-
-
-def _class_named(text: str, classes: Iterable[Any]) -> Any:
-    """The class that a word means: by its text, or as the same number.
-
-    >>> _class_named("1", [0, 1]), _class_named("1", [0.0, 1.0]), _class_named("yes", ["no", "yes"])
-    (1, 1.0, 'yes')
-    """
-    plain = [label.item() if hasattr(label, "item") else label for label in classes]
-    found = matches(text, plain)
-    if not found:
-        raise QueryError(named("target", text, plain))
-    return found[0]
 
 
 def _write_result(

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from dicoflex.cli import audit_log, auditing, exploring, serving, signing
+from dicoflex.cli import audit_log, auditing, batching, exploring, serving, signing
 from dicoflex.cli.commands import app
 from dicoflex.cli.messages import note
 from dicoflex.cli.streams import TERMINATED, any_text, heeding_termination
@@ -20,7 +20,7 @@ from dicoflex.errors import UserError
 INTERRUPTED = 130
 ENDED = {INTERRUPTED: "interrupted", TERMINATED: "terminated"}
 
-for command in (*signing.COMMANDS, *serving.COMMANDS, *exploring.COMMANDS):
+for command in (*signing.COMMANDS, *serving.COMMANDS, *batching.COMMANDS, *exploring.COMMANDS):
     app.command()(command)
 auditing.app.add_typer(audit_log.app)
 app.add_typer(auditing.app, name="audit")

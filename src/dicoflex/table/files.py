@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 __all__ = [
+    "MISSING_WORDS",
     "TABLE_ENDINGS",
     "check_folder",
     "ending_of",
