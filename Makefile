@@ -12,7 +12,7 @@ CORE   := CMakeLists.txt $(wildcard core/*.cpp core/*.hpp)
 RIVALS := dice-ml==0.12 raiutils==0.4.2 nflows==0.14 NICEx==0.2.3 treecf==0.3.2 \
           xgboost==3.2.0 lightgbm==4.7.0
 
-.PHONY: demo quick test browser ui lint format recording bench docs screenshots wheel sanitize aarch64 clean
+.PHONY: demo quick test browser ui lint format recording bench docs shown screenshots wheel sanitize aarch64 clean
 
 demo: $(READY)  ## train on the shipped table and explain three refused people
 	$(BIN)/dicoflex demo
@@ -45,7 +45,10 @@ recording: $(READY)  ## compare what the library computes with what it computed
 bench: $(READY)  ## the quality table and the paper's experiments on all benchmark tables found (very long)
 	$(BIN)/dicoflex bench quality all
 
-docs: $(READY)  ## refresh the output and the tree shown in the documentation
+docs: $(READY)  ## the documentation's site, in docs/_build/html; needs no network, and warnings are errors
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
+
+shown: $(READY)  ## refresh the output, the figures and the tree shown in README and in pages that are not executed
 	$(BIN)/python docs/tree.py
 	$(BIN)/python docs/build.py
 

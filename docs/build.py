@@ -1,4 +1,4 @@
-"""Refresh what the documentation shows of a real run: the README's examples, a page's output and the pictures.
+"""Refresh what the documentation shows of a real run: the README's figures, the output on pages, and the pictures.
 
 In a page, `<!-- run: EXPRESSION -->` above a block says what the block shows: the expression's text, in the state that
 the page's own examples have reached there.
@@ -27,7 +27,7 @@ import numpy as np
 import pandas as pd
 from rich.console import Console
 
-from dicoflex import Constraints, DiCoFlex, cli, datasets, demo, load
+from dicoflex import DiCoFlex, cli, datasets, demo, load
 from dicoflex.cli import benchmarks
 from dicoflex.runtime.whole_files import replacing, write_text
 
@@ -41,13 +41,13 @@ BLOCK = re.compile(r"<!-- run: (?P<expression>.*?) -->\n```\n.*?^```\n", flags=r
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Refresh the pages, run the demo, put one person's answers into the README, and draw the pictures."""
+    """Refresh the README's figures and the pages, and draw the pictures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pages", action="store_true", help="refresh the pages alone")
     parser.add_argument("--figures", action="store_true", help="refresh the README's table of figures alone")
     options = parser.parse_args(argv)
     if not options.pages:
-        put_into_readme("figures", measured_figures(RESULTS), fence=False)
+        put_into_readme("figures", measured_figures(RESULTS))
     if options.figures:
         return
     for page in PAGES:
@@ -57,12 +57,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     IMAGES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder)
-        console = Console(record=True, width=WIDTH, file=io.StringIO())
-        demo.run(out, console=console)
-        put_into_readme("demo", first_person(console.export_text()))
-        explainer, people = load(out / demo.MODEL), pd.read_csv(out / demo.PEOPLE, index_col="person")
-        put_into_readme("constraints", bound_answers(explainer, people))
-        draw_changes(explainer, people)
+        demo.run(out, console=Console(file=io.StringIO()))
+        draw_changes(load(out / demo.MODEL), pd.read_csv(out / demo.PEOPLE, index_col="person"))
     draw_moons()
 
 
@@ -126,88 +122,36 @@ def _trimmed(text: str) -> str:
 # -- the README --------------------------------------------------------------------------------------------------
 
 
-def first_person(text: str) -> str:
-    """The first person of the demo, and its closing figures."""
-    person = re.search(r"╭.*?╰[─]*╯", text, flags=re.DOTALL)
-    figures = re.search(r"4  How good.*?(?=\n\s*\n|\n5  )", text, flags=re.DOTALL)
-    assert person is not None
-    assert figures is not None
-    return f"{person.group()}\n\n{figures.group()}"
-
-
-def bound_answers(explainer: DiCoFlex, people: pd.DataFrame) -> str:
-    """What the README's example of constraints prints."""
-    wish = Constraints(
-        frozen=["race", "sex"],
-        increase=["age", "education"],
-        ranges={"hours_per_week": (20, 45)},
-        max_changes=3,
-        rules=["if relationship in ['Husband', 'Wife'] then marital_status == 'Married-civ-spouse'"],
-    )
-    found = explainer.explain(people.head(1), target=">50K", n=4, constraints=wish, random_state=0)
-    console = Console(record=True, width=WIDTH, file=io.StringIO())
-    console.print(found)
-    verdicts = found.verify().groupby("constraint", sort=False)["holds"].all()
-    return f"{console.export_text()}\n{verdicts.to_string()}"
+SEEN = {
+    "reducible": ("answers with a needless change", ".0%"),
+    "rare": ("answers that are rare", ".0%"),
+    "ms": ("milliseconds per row, for up to ten answers", ",.0f"),
+}
+"""What the README says of answers: the name of a measure, its title and how it is written."""
+BESIDE = {"explain (p=2.0)": "dicoflex", "dice-random": "DiCE, random search", "cchvae": "C-CHVAE"}
 
 
 def measured_figures(results: Path) -> str:
-    """A table of what the committed benchmark results say, one column per table of data."""
+    """The README's three figures: means over the main tables and seeds of the page on answers."""
     tables = benchmarks.module("tables")
-    mixed = [_figures(results / "quality.json", table=name, method="mixed") for name in tables.MAIN]
-    latency, sampling = (
-        [(_figures(results / "speed.json", table=name, method=part) or [{}])[0] for name in tables.MAIN]
-        for part in ("latency", "sampling")
-    )
-    rows: dict[str, list[str]] = {
-        **_answers(results / "answers.json", tables.MAIN),
-        "raw validity of draws, worst seed": [_shown(min(r["validity"] for r in some), ".3f") for some in mixed],
-        "the same without the surrogate's filter": [
-            _shown(min(r["validity_unfiltered"] for r in some), ".3f") for some in mixed
-        ],
-        "frozen cells that moved": [_shown(sum(r["violations"] for r in some), "d") for some in mixed],
-        "fit, seconds, quicker seed, beside two other fits": [
-            _shown(min(r["fit_seconds"] for r in some), ".0f") for some in mixed
-        ],
+    path = results / "answers.json"
+    found = {
+        method: [figures for name in tables.MAIN for figures in _figures(path, table=name, method=method)]
+        for method in BESIDE
     }
-    asked = {name: _figures(results / "serving.json", table=name, method="row") for name in tables.MAIN}
-    for way, title in {"plain, refined": "10", "plain, refined, 5 answers": "5"}.items():
-        shares = [each[0]["waits"][way]["share"] if each else None for each in asked.values()]
-        rows[f"one row, {title} refined answers, in calls of predict_proba"] = [_shown(x, ".2f") for x in shares]
-    for call in dict.fromkeys(call for each in latency for call in each.get("milliseconds", {})):
-        rows[f"one row, {call}, median ms"] = [
-            _shown(each.get("milliseconds", {}).get(call, {}).get("p50"), ".1f") for each in latency
-        ]
-    for pair in dict.fromkeys(pair for each in sampling for pair in each.get("ratios", {})):
-        rows[f"time, {pair}"] = [_shown(each.get("ratios", {}).get(pair), ",.0f") for each in sampling]
+    lines = ["| | " + " | ".join(BESIDE.values()) + " |", "|---" * (len(BESIDE) + 1) + "|"]
+    for measure, (title, style) in SEEN.items():
+        means = [np.mean([each[measure] for each in found[method]]) for method in BESIDE]
+        lines.append(f"| {title} | " + " | ".join(_shown(mean, style) for mean in means) + " |")
     titles = [tables.TABLES[name].title for name in tables.MAIN]
-    lines = ["| | " + " | ".join(titles) + " |", "|---" * (len(titles) + 1) + "|"]
-    return "\n".join([*lines, *(f"| {title} | " + " | ".join(cells) + " |" for title, cells in rows.items())])
+    said = f"Means over {', '.join(titles[:-1])} and {titles[-1]}, from [answers](docs/benchmarks/answers.md), "
+    return "\n".join([*lines, "", f"{said}commits {', '.join(_commits(path))}."])
 
 
-# What a person sees of answers, by the name of its measure, and beside whose.
-SEEN = {
-    "reducible": "answers with a needless change",
-    "rare": "answers rarer than 95 % of real rows",
-    "unseen": "answers with values that no row has together",
-    "changed": "features changed per answer",
-}
-BESIDE = {"explain (p=2.0)": "dicoflex", "dice-random": "DiCE random", "cchvae": "C-CHVAE"}
-
-
-def _answers(path: Path, names: Sequence[str]) -> dict[str, list[str]]:
-    """What the page of answers says of ours and two others', means over seeds."""
-    found = {(name, method): _figures(path, table=name, method=method) for name in names for method in BESIDE}
-
-    def mean(name: str, method: str, measure: str) -> str:
-        values = [each[measure] for each in found[name, method] if each.get(measure) is not None]
-        return _shown(sum(values) / len(values) if values else None, ".1f" if measure == "changed" else ".2f")
-
-    titles = {measure: f"{title}: {', '.join(BESIDE.values())}" for measure, title in SEEN.items()}
-    return {
-        titles[measure]: [" / ".join(mean(name, method, measure) for method in BESIDE) for name in names]
-        for measure in SEEN
-    }
+def _commits(path: Path) -> list[str]:
+    """The commits that the shown figures are from."""
+    results = json.loads(path.read_text(encoding="utf-8"))["results"]
+    return sorted({r["commit"] for r in results if r["figures"] and r["cell"]["method"] in BESIDE})
 
 
 def _figures(path: Path, **wanted: str) -> list[dict[str, Any]]:
@@ -220,10 +164,9 @@ def _shown(value: float | None, style: str) -> str:
     return "–" if value is None else format(value, style)
 
 
-def put_into_readme(name: str, text: str, *, fence: bool = True) -> None:
-    """The text between the README's marks of this name, as a block unless `fence` is False."""
-    inside = f"```\n{_trimmed(text)}\n```" if fence else _trimmed(text)
-    block = f"<!-- {name}:start -->\n{inside}\n<!-- {name}:end -->"
+def put_into_readme(name: str, text: str) -> None:
+    """The text between the README's marks of this name."""
+    block = f"<!-- {name}:start -->\n{_trimmed(text)}\n<!-- {name}:end -->"
     readme = README.read_text(encoding="utf-8")
     marks = rf"<!-- {name}:start -->.*<!-- {name}:end -->"
     write_text(README, re.sub(marks, lambda _: block, readme, flags=re.DOTALL))
