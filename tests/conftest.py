@@ -116,7 +116,7 @@ def fit_quickly(X: pd.DataFrame, y: Any, generator: str = "mixed", *, steps: int
 
     Rows are remembered where the density can't do without them.
     """
-    names = ("feature_names", "predict_proba", "predict", "classes", "calls", "threshold", "remember_rows")
+    names = ("feature_names", "model", "predict_proba", "predict", "classes", "calls", "threshold", "remember_rows")
     for_fit = {k: given.pop(k) for k in names if k in given}
     if GENERATORS[generator].keeps_rows:
         for_fit.setdefault("remember_rows", ROW_KEY)

@@ -21,13 +21,13 @@ with extra("fit", to="learn a model"):
     from sklearn.base import BaseEstimator
 
     from dicoflex.learning.black_box import opened
-    from dicoflex.learning.calls import CallConfig, Caller
     from dicoflex.learning.config import PAPER, FitConfig, FitSettings, GeneratorConfig, TrainingConfig, as_config
     from dicoflex.learning.fitting import learn_model
     from dicoflex.learning.plan import Plan
     from dicoflex.learning.private_rows import check_private
     from dicoflex.learning.score_box import is_score
     from dicoflex.learning.score_fitting import learn_scores
+    from dicoflex.models.calls import CallConfig, Caller
 
 SURROGATES = (None, "learned", EXACT)
 PRIVACY = (None, "dp")
@@ -148,7 +148,7 @@ class DiCoFlex(BaseEstimator, Explainer):
         black box gets frames of the same kind.
 
         model: the black box as an object, in place of the callables below: a fitted classifier, or a regressor for
-        scores. Without `y` the labels are those that it gives.
+        scores, of any library that `dicoflex.models.wrap` knows. Without `y` the labels are those that it gives.
 
         surrogate: "exact" copies `model` into the explainer instead of learning from its answers what it does: answers
         then need no margin, and reach what was asked for and no more. **The model file then contains the model.** It
@@ -186,7 +186,7 @@ class DiCoFlex(BaseEstimator, Explainer):
         if model is not None:
             if predict is not None or predict_proba is not None or classes is not None:
                 raise SettingError("model= stands for predict_proba=, predict= and classes=; give it or them")
-            box = opened(model, how, native)
+            box = opened(model, None if calls is None else how, native)
             predict_proba, predict, classes = box.predict_proba, box.predict, box.classes
             if exact and (predict_proba is None or not hasattr(model, "predict_proba")):
                 raise SettingError(

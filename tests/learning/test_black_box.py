@@ -10,10 +10,11 @@ import pytest
 from conftest import fit_quickly, predict, predict_proba
 from dicoflex.answers.check import check_labels
 from dicoflex.errors import BlackBoxError, DataError, SettingError
-from dicoflex.learning import black_box, calls
+from dicoflex.learning import black_box
 from dicoflex.learning.black_box import BlackBox, opened
-from dicoflex.learning.calls import CallConfig, Caller
 from dicoflex.learning.labels import read_labels
+from dicoflex.models import calls
+from dicoflex.models.calls import CallConfig, Caller
 from dicoflex.table.encoding import Encoding
 from dicoflex.table.schema import Schema
 

@@ -14,7 +14,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dicoflex.errors import BlackBoxError, SettingError
-from dicoflex.learning.calls import CallConfig, Caller, caller_of
+from dicoflex.models import wrap
+from dicoflex.models.calls import CallConfig, Caller, caller_of
 from dicoflex.table.encoding import Encoding, Values
 from dicoflex.table.inference import check_frame
 from dicoflex.table.native import PANDAS, Native
@@ -132,7 +133,7 @@ def _check_threshold(threshold: Any, names: list[Any]) -> None:
 
 
 def opened(model: Any, calls: CallConfig | None = None, native: Native = PANDAS) -> Opened:
-    """A fitted model as a black box: its `predict_proba`; else `predict`, for labels or, of a regressor, scores.
+    """A fitted model, which `wrap` knows, as a black box: its `predict_proba`; else `predict`, for labels or scores.
 
     calls: how it is called. native: the kind of frame that it takes.
 
@@ -141,11 +142,7 @@ def opened(model: Any, calls: CallConfig | None = None, native: Native = PANDAS)
     SettingError
         Where the object has neither, or was not fitted.
     """
-    if not callable(getattr(model, "predict", None)):
-        raise SettingError(
-            f"model= takes a fitted model with predict_proba or predict, got {type(model).__name__}; give callables as "
-            "predict_proba= or predict="
-        )
+    model = wrap(model)
     try:
         classes = getattr(model, "classes_", None)
         proba = getattr(model, "predict_proba", None)
@@ -157,11 +154,18 @@ def opened(model: Any, calls: CallConfig | None = None, native: Native = PANDAS)
                 f"model= is a {type(model).__name__} without classes_: it was not fitted, or it does not say what its "
                 "columns are; fit it, or give predict_proba= and classes="
             )
-        return Opened(predict=Caller(model.predict, "model.predict", calls, native))
+        return Opened(predict=_called(model.predict, "model.predict", calls, native))
     names = [plain(one) for one in classes]
     said = _certain(model.predict, names) if proba is None else proba
     name = "model.predict" if proba is None else "model.predict_proba"
-    return Opened(Caller(said, name, calls, native), classes=names)
+    return Opened(_called(said, name, calls, native), classes=names)
+
+
+def _called(function: Any, name: str, calls: CallConfig | None, native: Native) -> Caller:
+    """A model's method as it is called: as the caller says, or else as a wrapped model does itself."""
+    if not isinstance(function, Caller):
+        return Caller(function, name, calls, native)
+    return Caller(function.function, function.name, calls or function.config)  # it reads any kind of frame
 
 
 def _certain(predict: Callable[[Any], Any], names: list[Any]) -> Callable[[Any], Any]:

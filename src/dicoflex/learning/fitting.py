@@ -17,7 +17,6 @@ from dicoflex.certificate import BLACK_BOX, CROSS_FITTED, LABELS, Certificate
 from dicoflex.errors import DataError
 from dicoflex.generators.base import Table
 from dicoflex.learning.black_box import agreed, column_order, wrapped
-from dicoflex.learning.calls import BudgetError, Caller
 from dicoflex.learning.certifying import certified
 from dicoflex.learning.config import ENDS
 from dicoflex.learning.exact import agreement_of, copied
@@ -33,6 +32,7 @@ from dicoflex.learning.steps import Fitted, Task
 from dicoflex.learning.surrogate import learn
 from dicoflex.learning.surviving import retrained, with_survival
 from dicoflex.model import EXACT, Model, classes_of
+from dicoflex.models.calls import BudgetError, Caller
 from dicoflex.surrogate import Surrogate
 from dicoflex.table.encoding import Encoding
 from dicoflex.table.survey import Rows, take_rows

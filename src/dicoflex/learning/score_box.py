@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dicoflex.errors import BlackBoxError, DataError
-from dicoflex.learning.calls import Caller, caller_of
+from dicoflex.models.calls import Caller, caller_of
 from dicoflex.score import Score
 from dicoflex.table.encoding import Encoding, Values
 

@@ -16,7 +16,6 @@ from dicoflex.answers.aiming import narrowest
 from dicoflex.certificate import BLACK_BOX, LABELS, Certificate
 from dicoflex.errors import BlackBoxError, SettingError
 from dicoflex.generators.base import Table
-from dicoflex.learning.calls import BudgetError, Caller, caller_of
 from dicoflex.learning.certifying_scores import Judge, certified_scores
 from dicoflex.learning.config import ENDS
 from dicoflex.learning.plan import Plan, check_room, mask_set, schema_for
@@ -26,6 +25,7 @@ from dicoflex.learning.score_surrogate import learn_score
 from dicoflex.learning.scored import bands_of, fit_scored
 from dicoflex.learning.steps import Fitted, Task
 from dicoflex.model import BANDS, Model, classes_of
+from dicoflex.models.calls import BudgetError, Caller, caller_of
 from dicoflex.score import Score
 from dicoflex.table.survey import Rows, take_rows
 
