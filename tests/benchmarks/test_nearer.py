@@ -54,3 +54,13 @@ def test_distances_at_equal_survival_lie_on_the_frontier() -> None:
     assert at_survival(result, 0.3) == pytest.approx(1.0)
     assert at_survival(result, 0.8) == pytest.approx(3.0)
     assert at_survival(result, 0.95) is None
+
+
+def test_the_confidence_that_our_answers_reach_is_drawn() -> None:
+    point = {"survival": 0.6, "l1": 1.0, "confidence": 0.72, "confidence_low": 0.7}
+    setting = (("model", "xgboost"),)
+    ours = Result(Cell("nearer", GERMAN, "exact", settings=setting), {"points": {"just": point, "0.7": point}})
+    theirs = Result(Cell("nearer", GERMAN, "nice-sparsity", settings=setting), {"points": {"decision": point}})
+    drawn = nearer.figures([ours, theirs])["nearer-confidence.png"].axes[0]
+    # What is meant, the median and the quantile; a level by name is no number, and NICE can't be asked for one.
+    assert [line.get_xydata().tolist() for line in drawn.lines[1:]] == [[[0.7, 0.72]], [[0.7, 0.7]]]

@@ -41,6 +41,8 @@ def page(results: Sequence[Result], command: str) -> str:
         lines.append(table(["method", *(f"{share:g}" for share in SURVIVALS)], rows))
         lines.append(_surrogates(here))
     lines.append("\n![distance against survival](nearer.png)\n")
+    lines.append("\nThe model's own confidence in answers asked for by a number; dotted, of all but a twentieth:\n")
+    lines.append("\n![confidence asked for and reached](nearer-confidence.png)\n")
     return "".join(lines)
 
 
@@ -92,7 +94,7 @@ def _surrogates(here: Sequence[Result]) -> str:
 
 
 def figures(results: Sequence[Result]) -> dict[str, Figure]:
-    """L1 against survival, a panel per table and model."""
+    """L1 against survival, and confidence against what was asked for, a panel per table and model."""
     groups = list(_groups(results))
     if not groups:
         return {}
@@ -106,4 +108,22 @@ def figures(results: Sequence[Result]) -> dict[str, Figure]:
                     label=one.cell.method, linewidth=1)  # fmt: skip
         ax.set(title=f"{TABLES[name].title}, {box}", xlabel="survival", ylabel="L1")
     axes[0].legend(fontsize=7)
-    return {"nearer.png": figure}
+    return {"nearer.png": figure, "nearer-confidence.png": _calibration(groups)}
+
+
+def _calibration(groups: Sequence[tuple[str, str, list[Result]]]) -> Figure:
+    """The confidence that our answers reach against the one asked for, a panel per table and model."""
+    figure, axes = canvas(len(groups))
+    for ax, (name, box, here) in zip(axes, groups, strict=True):
+        ax.plot((0.5, 1.0), (0.5, 1.0), color="grey", linewidth=0.7)
+        for one in here:
+            pairs = [(float(asked), point) for asked, point in _points(one) if asked not in (*LEVELS, "decision")]
+            if one.cell.method not in OWN or not pairs:
+                continue
+            asked, points = zip(*pairs, strict=True)
+            shade = f"C{OWN.index(one.cell.method)}"
+            ax.plot(asked, [point["confidence"] for point in points], color=shade, label=one.cell.method, linewidth=1)
+            ax.plot(asked, [point["confidence_low"] for point in points], color=shade, linestyle=":", linewidth=1)
+        ax.set(title=f"{TABLES[name].title}, {box}", xlabel="asked for", ylabel="the model's confidence")
+    axes[0].legend(fontsize=7)
+    return figure
