@@ -64,6 +64,7 @@ def test_a_result_tells_what_to_relax(loans: Explorer) -> None:
                 random_state=0,
             )  # fmt: skip
             assert len(again) >= min(3, one.found)
+            assert repr(one) == f"Relaxation({one.sentence!r}, found={one.found})"
             assert one.to_dict()["sentence"] == one.sentence
             assert one.feature in (None, "gain", "member", "score", "grade")
     assert cfs.relax(rows.index[0])

@@ -46,7 +46,10 @@ def test_words_inside_other_words_suggest_nothing(name: str) -> None:
     assert Schema.infer(frame(**{name: [1.5, 2.5]})).suggested().is_empty
 
 
-@pytest.mark.parametrize("name", ["sex", "Gender", "race", "native_country", "foreign-worker", "yearOfBirth", "SEX"])
+PROTECTED = ["sex", "Gender", "race", "native_country", "foreign-worker", "yearOfBirth", "SEX", "is_male", "race1"]
+
+
+@pytest.mark.parametrize("name", PROTECTED)
 def test_what_is_fixed_or_protected_stays(name: str) -> None:
     assert Schema.infer(frame(**{name: ["a", "b"]})).suggested() == Constraints(frozen=[name])
 

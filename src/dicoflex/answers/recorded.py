@@ -7,7 +7,8 @@ __all__ = ["Claims", "as_kept", "as_stored", "claims_of", "keys_of", "with_dtype
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Number
+from decimal import Decimal
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -62,12 +63,20 @@ def as_stored(rows: pd.DataFrame, schema: Schema) -> pd.DataFrame:
     for feature in schema.features:
         if feature.narrow is not None and feature.name in rows.columns:
             cells = rows[feature.name].astype(object).to_numpy(copy=True)
-            is_number = np.array([isinstance(cell, Number) for cell in cells], dtype=bool)
-            numbers = np.array([float(cell) for cell in cells[is_number]])
-            fits = ~feature.rounds(numbers)
-            cells[np.flatnonzero(is_number)[fits]] = numbers[fits].astype(feature.narrow).astype(float)
+            numbers = np.array([_number(cell) for cell in cells], dtype=np.float64)
+            with np.errstate(over="ignore"):
+                fits = np.isfinite(numbers) & ~feature.rounds(numbers)
+            cells[fits] = numbers[fits].astype(feature.narrow).astype(np.float64)
             made[feature.name] = cells
     return made
+
+
+def _number(cell: Any) -> float:
+    """A cell as a float, NaN where it is not a number or too great for one."""
+    try:
+        return float(cell) if isinstance(cell, Real | Decimal) else np.nan
+    except (OverflowError, ValueError):
+        return np.nan
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,9 @@ WAIT = 5
 YEARS = (30.0, 130.0)
 """What the greatest age is where it is told in years, and not in months or days."""
 PROTECTED = {
-    *("sex", "gender", "race", "ethnicity", "ethnic", "nationality", "citizenship", "religion", "disability"),
-    *("birth", "birthday", "birthdate", "birthplace", "birthyear", "born", "native", "foreign"),
+    *("sex", "gender", "male", "female", "race", "racetxt", "caste", "ethnicity", "ethnic", "nationality"),
+    *("citizenship", "religion", "disability", "disabled"),
+    *("birth", "birthday", "birthdate", "birthplace", "birthyear", "born", "dob", "native", "foreign"),
 }
 PAST = {"ever"}
 OTHERS_SAY = {"bureau", "fico", "vantagescore", "schufa"}

@@ -121,6 +121,18 @@ def test_the_slider_shows_the_exponent_in_use(sight: Callable[..., Sight]) -> No
     assert seen.asked()[-1]["p"] is None
 
 
+def test_who_is_refused_is_never_shown_at_a_half(sight: Callable[..., Sight]) -> None:
+    """ "Now 50 %" stood beside a refusal."""
+    seen = sight()
+    half = {"probability": 0.4975, "percent": "50 %"}
+    altered(seen, "ask", lambda found: {**found, "now": {**found["now"], **half}})
+    seen.open(LINK)
+    seen.page.reload()
+    seen.settle()
+    said = seen.page.locator(".head .meter").inner_text()
+    assert "now just under half" in said
+
+
 def test_a_server_that_is_gone_leaves_nobody_else_s_values(sight: Callable[..., Sight]) -> None:
     seen = sight(LINK)
     seen.settle()
