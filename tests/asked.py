@@ -1,12 +1,18 @@
-"""Requests for results that are made by hand."""
+"""Requests for results that are made by hand, and queries of what a request asks."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+import pandas as pd
+
 from dicoflex import Constraints
+from dicoflex.answers.engine import conditioned
+from dicoflex.answers.query import Query
+from dicoflex.model import Model
 from dicoflex.request import Request
+from dicoflex.table.unseen import encode_frame
 
 
 def asked(settings: Mapping[str, Any]) -> Request:
@@ -21,3 +27,9 @@ def asked(settings: Mapping[str, Any]) -> Request:
         novel=False,
         seed=settings.get("random_state"),
     )
+
+
+def query_of(model: Model, rows: pd.DataFrame, request: Request) -> Query:
+    """What a model is asked when each row has one label to go to."""
+    _, _, (query,) = conditioned(model, encode_frame(model.encoding, rows), request)
+    return query

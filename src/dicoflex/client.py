@@ -17,13 +17,13 @@ from dicoflex.answers.counterfactuals import Counterfactuals
 from dicoflex.answers.frames import index_of
 from dicoflex.answers.search import Search
 from dicoflex.answers.shortfall import SHORTFALL
-from dicoflex.errors import ServerError, UnseenError
+from dicoflex.errors import ServerError
 from dicoflex.request import ERROR, Request
 from dicoflex.runtime.extras import extra
 from dicoflex.table.encoding import Encoding
 from dicoflex.table.native import Frame, as_pandas
 from dicoflex.table.schema import Schema
-from dicoflex.table.unseen import known_frame
+from dicoflex.table.unseen import encode_frame
 from dicoflex.targets import OneOf, as_sent
 from dicoflex.values import is_missing, plain
 from dicoflex.views.cards import SCORE
@@ -115,14 +115,8 @@ class Client:
     def _conformed(self, name: str, rows: Frame, request: Request) -> pd.DataFrame:
         """The rows in the training dtypes, as far as these hold what training never had."""
         encoding = _encoding(self.schema(name))
-        frame = as_pandas(rows, encoding.schema.names)
-        try:
-            return encoding.conform(frame)[0]
-        except UnseenError:
-            if request.handle_unknown == ERROR:
-                raise
-        given: pd.DataFrame = known_frame(encoding, frame, encoding.mean).given  # type: ignore[assignment]
-        return given
+        places = None if request.handle_unknown == ERROR else lambda: encoding.mean
+        return encode_frame(encoding, as_pandas(rows, encoding.schema.names), places).shown
 
     def _read_facts(self, name: str) -> tuple[Schema, str, bool]:
         """The schema and the fingerprint of a model, and whether it explains scores, which are asked for once."""

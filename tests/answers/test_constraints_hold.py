@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from dicoflex import Constraints, DiCoFlex, Schema
-from dicoflex.answers import explain as answering
+from dicoflex.answers import engine as answering
 from dicoflex.answers.verification import verify
 from dicoflex.errors import ConstraintError, QueryError
 from dicoflex.generators import GENERATORS

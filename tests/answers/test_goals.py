@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from dicoflex import DiCoFlex, Explainer, at_least, one_of
-from dicoflex.answers.plain_asking import answer_plain
+from dicoflex.answers.plain import answer_plain
 from dicoflex.certificate import Certificate
 from dicoflex.errors import QueryError
 from dicoflex.request import Request

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from dicoflex import Constraints, DiCoFlex, load, relative
-from dicoflex.answers.plain_answers import explain_plain
+from dicoflex.answers.plain import answer_plain
 from dicoflex.errors import UserError
 from dicoflex.examples import EXAMPLES, rows_like
 from dicoflex.explainer import Explainer
@@ -40,7 +40,7 @@ def cells(frame: pd.DataFrame) -> list[list[Any]]:
 def assert_same(explainer: Explainer, rows: pd.DataFrame, **wish: Any) -> None:
     """What plain rows get is the record of what a frame gets."""
     request = Request.of(**{"target": "yes", "n": 4, "random_state": 3, **wish})
-    found = explain_plain(explainer.model_, cells(rows), request, verify=True).rows
+    found = answer_plain(explainer.model_, cells(rows), request, verify=True).rows
     direct = explainer.explain(rows.reset_index(drop=True), **{"target": "yes", "n": 4, "random_state": 3, **wish})
     record = json.loads(direct.to_json())
     holds = direct.verify().groupby(["row", "cf"])["holds"].all()
@@ -77,7 +77,7 @@ def test_refined_answers_are_those_to_frames(path: Any, wish: dict[str, Any]) ->
 def test_a_row_asks_for_the_other_of_two(mixed: DiCoFlex, queries: pd.DataFrame) -> None:
     rows = cells(queries)
     asked = Request.of(random_state=0, n=2).model_copy(update={"target": (None, "no", *[None] * (len(rows) - 2))})
-    found = explain_plain(mixed.model_, rows, asked).rows
+    found = answer_plain(mixed.model_, rows, asked).rows
     direct = mixed.explain(queries, n=2, random_state=0)
     assert [row["target"] for row in found] == [direct.targets[0], "no", *direct.targets[2:]]
 
@@ -92,7 +92,7 @@ def test_what_can_not_be_asked_is_refused_in_the_same_words(
 ) -> None:
     given = {"target": "yes", "n": 2, "random_state": 0, **wish}
     with pytest.raises(UserError) as told:
-        explain_plain(mixed.model_, cells(queries), Request.of(**given))
+        answer_plain(mixed.model_, cells(queries), Request.of(**given))
     with pytest.raises(UserError) as expected:
         mixed.explain(queries, **given)
     assert (type(told.value), str(told.value)) == (type(expected.value), str(expected.value))
@@ -100,7 +100,7 @@ def test_what_can_not_be_asked_is_refused_in_the_same_words(
 
 def test_no_rows_are_refused(mixed: DiCoFlex) -> None:
     with pytest.raises(UserError, match="rows is empty"):
-        explain_plain(mixed.model_, [], Request.of(target="yes"))
+        answer_plain(mixed.model_, [], Request.of(target="yes"))
 
 
 def test_constraints_that_were_changed_since_are_read_anew(mixed: DiCoFlex, queries: pd.DataFrame) -> None:

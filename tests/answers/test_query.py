@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 from dicoflex import Constraints, DiCoFlex, Schema, load
-from dicoflex.answers import explain as ask
+from dicoflex.answers import engine as ask
 from dicoflex.answers.binding import bound_by, exponent, limited
 from dicoflex.answers.frames import index_of, numbers_within
 from dicoflex.constraints import delta, per_unit

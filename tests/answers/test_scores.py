@@ -13,7 +13,7 @@ import pytest
 
 from dicoflex import DiCoFlex, at_least, at_most, between, by, load
 from dicoflex.answers.aiming import aimed, score_of
-from dicoflex.answers.plain_asking import answer_plain
+from dicoflex.answers.plain import answer_plain
 from dicoflex.errors import BlackBoxError, QueryError
 from dicoflex.metrics import validity
 from dicoflex.request import Request

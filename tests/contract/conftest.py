@@ -8,7 +8,7 @@ from unittest import mock
 import pytest
 
 from dicoflex import DiCoFlex, load
-from dicoflex.answers import explain as ask
+from dicoflex.answers import engine as ask
 
 
 @pytest.fixture(autouse=True, scope="module")

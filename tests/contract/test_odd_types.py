@@ -12,7 +12,7 @@ import pytest
 
 from comparing import LABELS, ROWS, Quickly
 from dicoflex import DiCoFlex, Schema, load
-from dicoflex.answers.ceilings import MOST_ANSWERS
+from dicoflex.answers.engine import MOST_ANSWERS
 from dicoflex.answers.ways import ranges_of, select
 from dicoflex.errors import BlackBoxError, ConstraintError, ModelFileError, QueryError, SchemaError
 

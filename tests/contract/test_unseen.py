@@ -11,7 +11,7 @@ import pytest
 
 from comparing import BlackBox
 from dicoflex import Constraints, DiCoFlex, Schema, load, one_of
-from dicoflex.answers.plain_asking import answer_plain
+from dicoflex.answers.plain import answer_plain
 from dicoflex.errors import ConstraintError, QueryError, UnseenError
 from dicoflex.examples import EXAMPLES, rows_like
 from dicoflex.request import Request

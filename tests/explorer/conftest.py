@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from dicoflex import DiCoFlex
-from dicoflex.answers.probabilities import probability
+from dicoflex.answers.asking import probability
 from dicoflex.examples import EXAMPLES, rows_like
 from dicoflex.explorer import Explorer, Texts
 from dicoflex.model import Model

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from dicoflex import Constraints
-from dicoflex.answers.explain import explain
+from dicoflex.answers.asking import explain
 from dicoflex.answers.shortfall import TRIED
 from dicoflex.errors import ConstraintError, UserError
 from dicoflex.explorer import Explorer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dicoflex.answers import pool as quick
+from dicoflex.answers import engine as quick
 from dicoflex.explorer import Explorer
 from dicoflex.explorer.asking import Asker
 from dicoflex.explorer.messages import Asking, read

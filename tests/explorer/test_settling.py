@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from dicoflex import Constraints
-from dicoflex.answers.explain import explain
+from dicoflex.answers.asking import explain
 from dicoflex.errors import QueryError
 from dicoflex.explainer import Explainer
 from dicoflex.explorer import Explorer

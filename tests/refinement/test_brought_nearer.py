@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from asked import query_of
 from conftest import make_applicants, predict_proba
 from dicoflex import Constraints, DiCoFlex, delta, relative
 from dicoflex.answers.candidates import distances_of, judged, outstepped
-from dicoflex.answers.query import Query
 from dicoflex.request import Request
 from dicoflex.values import differ
 
@@ -54,7 +54,7 @@ def many(says: Any) -> pd.DataFrame:
 def _far(explainer: DiCoFlex, rows: pd.DataFrame, cfs: Any) -> float:
     """The mean distance of answers from their rows."""
     model = explainer.model_
-    query = Query.make(model, rows, Request.of(n=1, **ASKED))
+    query = query_of(model, rows, Request.of(n=1, **ASKED))
     return float(distances_of(model, query, model.encoding.encode(cfs.frame), cfs.positions).mean())
 
 
@@ -124,7 +124,7 @@ def test_nearer_levels_come_first(fitted: DiCoFlex, refused: pd.DataFrame) -> No
 
 def test_of_one_ordered_level_the_nearest_step_alone_is_told(fitted: DiCoFlex, refused: pd.DataFrame) -> None:
     model = fitted.model_
-    query = Query.make(model, refused, Request.of(n=3, **ASKED))
+    query = query_of(model, refused, Request.of(n=3, **ASKED))
     grade, visits = (model.schema.position(name) for name in ("grade", "visits"))
     query.context.query[:, grade] = 2.0
     rows = query.context.query[[0, 0, 0, 1]]

@@ -10,12 +10,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from asked import query_of
 from dicoflex import Constraints, DiCoFlex, delta, load, per_unit, relative
 from dicoflex.answers.candidates import FREE, candidates, clear, wanted_of
 from dicoflex.answers.draws import draw
-from dicoflex.answers.explain import terms_of
-from dicoflex.answers.query import Query
-from dicoflex.answers.refined import answers_to
+from dicoflex.answers.engine import answers_to, terms_of
 from dicoflex.generators import GENERATORS
 from dicoflex.learning.config import FitSettings
 from dicoflex.refinement import Asked, refine
@@ -69,7 +68,7 @@ def test_no_change_can_be_undone(p: float, fitted: DiCoFlex, refused: pd.DataFra
     model = fitted.model_
     coherence = model.coherence
     assert coherence is not None
-    query = Query.make(model, refused, Request.of(target="yes", n=5, p=p, random_state=0))
+    query = query_of(model, refused, Request.of(target="yes", n=5, p=p, random_state=0))
     wanted = wanted_of(model, query)
     values = model.encoding.encode(cfs.frame.reset_index(drop=True))
     own = query.context.query[cfs.positions]
@@ -91,7 +90,7 @@ def test_with_room_no_change_is_needed_by_a_little_alone(fitted: DiCoFlex, refus
     """Rows end above the floor; of those with room, undoing a change leads below the lower one, or to what can't be."""
     model, coherence = fitted.model_, fitted.model_.coherence
     assert coherence is not None
-    query = Query.make(model, refused, Request.of(target="yes", n=5, p=2.0, random_state=0))
+    query = query_of(model, refused, Request.of(target="yes", n=5, p=2.0, random_state=0))
     wanted = wanted_of(model, query)
     found = candidates(model, query, query.answerable(), terms_of(model, query, filtered=True))
     assert (found.row_density >= wanted.log_density[found.query]).all()
@@ -114,13 +113,13 @@ def test_what_owes_something_to_the_floor_is_not_clear(fitted: DiCoFlex, refused
     """Clear candidates have room, and at least twice as many real rows below them as was asked for."""
     model, coherence = fitted.model_, fitted.model_.coherence
     assert coherence is not None
-    query = Query.make(model, refused, Request.of(target="yes", n=5, p=2.0, random_state=0))
+    query = query_of(model, refused, Request.of(target="yes", n=5, p=2.0, random_state=0))
     found = candidates(model, query, query.answerable(), terms_of(model, query, filtered=True))
     plausibility = coherence.density.plausibility(found.row_density, query.context.target[found.query])
     is_clear = clear(model, query, found)
     assert 0 < is_clear.sum() < len(found)
     np.testing.assert_array_equal(is_clear, found.room & (plausibility >= 2 * query.request.min_plausibility))
-    anything = Query.make(model, refused, Request.of(target="yes", n=5, coherent=False, random_state=0))
+    anything = query_of(model, refused, Request.of(target="yes", n=5, coherent=False, random_state=0))
     assert clear(model, anything, found).all()
 
 
@@ -129,7 +128,7 @@ def test_more_is_drawn_for_want_of_clear_candidates(
 ) -> None:
     """Queries with too few clear ones get further rounds, and more of their answers are clear than without."""
     model = fitted.model_
-    query = Query.make(model, refused, Request.of(target="yes", n=20, p=2.0, min_plausibility=0.2, random_state=0))
+    query = query_of(model, refused, Request.of(target="yes", n=20, p=2.0, min_plausibility=0.2, random_state=0))
 
     def share() -> float:
         chosen = answers_to(model, query, terms_of(model, query, filtered=True))
@@ -143,7 +142,7 @@ def test_more_is_drawn_for_want_of_clear_candidates(
 def test_turned_other_changes_come_to_light(fitted: DiCoFlex, refused: pd.DataFrame) -> None:
     """The same draws, the strongest changes undone first: all rows stand, and more features take part."""
     model = fitted.model_
-    query = Query.make(model, refused, Request.of(target="yes", n=5, p=2.0, random_state=0))
+    query = query_of(model, refused, Request.of(target="yes", n=5, p=2.0, random_state=0))
     wanted, terms = wanted_of(model, query), terms_of(model, query, filtered=True)
     drawn = draw(model.generator, model.encoding, query.context, query.keys, 40, terms)
     asked = Asked(query.context.query, wanted, query.context.frozen, query.limits)
@@ -163,7 +162,7 @@ def test_what_is_told_of_refined_rows_is_so(wish: dict[str, Any], fitted: DiCoFl
     """Whichever way a row was come by, and also where nobody had to look at its density on the way."""
     model, coherence = fitted.model_, fitted.model_.coherence
     assert coherence is not None
-    query = Query.make(model, refused, Request.of(target="yes", n=5, p=2.0, random_state=0, **wish))
+    query = query_of(model, refused, Request.of(target="yes", n=5, p=2.0, random_state=0, **wish))
     found = candidates(model, query, query.answerable(), terms_of(model, query, filtered=True))
     assert len(found) > len(refused)
     density, weakest = coherence.density.judge(found.values)

@@ -14,7 +14,7 @@ from benchmarks.experiments.serving.ground import Ground
 from benchmarks.experiments.serving.load import ask_all
 from benchmarks.experiments.serving.processes import processor_seconds, served
 from dicoflex import Constraints, Schema, load, relative
-from dicoflex.answers.plain_answers import explain_plain
+from dicoflex.answers.plain import answer_plain
 from dicoflex.request import Request
 
 ANSWERS = 10
@@ -32,7 +32,7 @@ def one_row(ground: Ground) -> dict[str, Any]:
 
     def plain(*, n: int = ANSWERS, verify: bool = False, **wish: Any) -> Callable[[int], Any]:
         request = Request.of(target=[target], n=n, random_state=0, **wish)
-        return lambda turn: explain_plain(model, [cells[turn]], request, verify=verify)
+        return lambda turn: answer_plain(model, [cells[turn]], request, verify=verify)
 
     def framed(**wish: Any) -> Callable[[int], Any]:
         return lambda turn: explainer.explain(frames[turn], target=target, n=ANSWERS, random_state=0, **wish)
@@ -72,7 +72,7 @@ def over_http(ground: Ground) -> dict[str, Any]:
         "explain": lambda turn: explainer.explain(
             frame.iloc[[turn % len(frame)]], target=ground.target, n=FEWER, random_state=0
         ),
-        "plain": lambda turn: explain_plain(explainer.model_, [cells[turn]], request),
+        "plain": lambda turn: answer_plain(explainer.model_, [cells[turn]], request),
     }
     own = {name: _mean_ms(work, count) for name, work in works.items()}
     return {"request": 1000 * spent / count, "requests": count, "failed": failed, **own}

@@ -1,127 +1,139 @@
-"""The questions to a model, whatever their target: explain, sample, log_density, probability."""
+"""The questions to a model with frames: explain, sample, log_density, probability."""
 
 from __future__ import annotations
 
 __all__ = ["explain", "log_density", "probability", "sample"]
 
-from dataclasses import replace
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from dicoflex.answers import explain as one
+from dicoflex._types import Floats
 from dicoflex.answers.aiming import score_of
 from dicoflex.answers.check import Check
 from dicoflex.answers.counterfactuals import Counterfactuals
-from dicoflex.answers.frames import index_of
-from dicoflex.answers.goals import Part, Parts, is_plain, parts_of
-from dicoflex.answers.joined import joined
-from dicoflex.answers.probabilities import probability as of_classes
-from dicoflex.answers.unseen import parts_of_known
-from dicoflex.errors import BlackBoxError, ConstraintError, QueryError, UnseenError
+from dicoflex.answers.draws import draw
+from dicoflex.answers.engine import answer, check_cost, conditioned, terms_of
+from dicoflex.answers.frames import decoded
+from dicoflex.answers.outcome import Outcome
+from dicoflex.answers.query import Query
+from dicoflex.answers.shortfall import SHORTFALL, why_none
+from dicoflex.answers.tasks import TaskGroup
+from dicoflex.errors import BlackBoxError, ConstraintError, QueryError
 from dicoflex.model import Model
 from dicoflex.request import ERROR, Request
-from dicoflex.table.unseen import known_frame
-from dicoflex.values import plain
-
-Floats = NDArray[np.float64]
+from dicoflex.table.unseen import EncodedRows, encode_frame
+from dicoflex.values import differ
 
 
 def explain(model: Model, rows: pd.DataFrame, request: Request, *, check: Check | None = None) -> Counterfactuals:
     """Up to `n` counterfactuals for every row; see `Explainer.explain`."""
     if check is not None and not callable(check):
         raise BlackBoxError(f"check must be a callable, got {type(check).__name__}; pass clf.predict")
-    try:
-        if is_plain(model, request):
-            return one.explain(model, rows, request, check=check)
-        parts, frame = _parts(model, rows, request, check)
-        return _joined(model, frame, frame, request, parts)
-    except UnseenError:
-        if request.handle_unknown == ERROR:
-            raise
-    known = known_frame(model.encoding, rows, model.places_for_unseen)
-    assert isinstance(known.given, pd.DataFrame)
-    assert known.frame is not None
-    return _joined(model, known.given, known.frame, request, parts_of_known(model, known, request, check=check))
+    outcome = answer(model, _read(model, rows, may_be_unseen=request.handle_unknown != ERROR), request, check)
+    if outcome.hopeless is not None:
+        raise ConstraintError(outcome.hopeless)
+    return counterfactuals_of(outcome)
 
 
-def _joined(model: Model, rows: pd.DataFrame, frame: pd.DataFrame, request: Request, parts: Parts) -> Counterfactuals:
-    """The answers to all parts of a question as one result; `frame` holds `rows` with seen values alone."""
-    answered, results, refused = [], [], None
-    for part in parts.asked:
-        own = frame.iloc[part.places]
-        try:
-            results.append(one.explain(part.model, own, part.request, check=part.check, known=part.known))
-            answered.append(part)
-        except ConstraintError as error:
-            # Constraints that leave no row of this part a chance may leave one to another.
-            refused = error
-    if refused is not None and _are_left(parts, answered, len(rows)):
-        raise refused
-    if not results:
-        raise ConstraintError(f"row {plain(rows.index[0])!r}: {parts.refused[0].why}")
-    return joined(model, rows, request, replace(parts, asked=answered), results)
+def counterfactuals_of(outcome: Outcome) -> Counterfactuals:
+    """An outcome for the rows of a frame, as frames."""
+    model, rows, row = outcome.model, outcome.rows, outcome.row
+    assert rows.frame is not None
+    kept = model.schema.mask(list(outcome.request.constraints.frozen)) | ~model.encoding.is_exact(rows.values)
+    frame = decoded(model.encoding, rows.frame, rows.values, kept, outcome.values, row)
+    labels = rows.frame.index.to_flat_index()
+    return Counterfactuals(
+        queries=rows.shown,
+        frame=frame,
+        info=_info(outcome, frame.index),
+        positions=row,
+        shortfall=pd.DataFrame([(labels[i], *why) for i, why in outcome.short.items()], columns=SHORTFALL),
+        short=np.array(list(outcome.short), dtype=np.int64),
+        schema=model.schema,
+        request=outcome.request,
+        targets=outcome.wanted,
+        model=model.fingerprint,
+        changed=differ(outcome.values, rows.values[row]),
+        origin=outcome.origin,
+        status=outcome.status,
+        searches=outcome.searches,
+    )
 
 
-def _are_left(parts: Parts, answered: list[Part], n_rows: int) -> bool:
-    """Whether a row stands in no part that was answered."""
-    return len({*parts.refused, *(i for part in answered for i in part.places.tolist())}) < n_rows
+def _info(outcome: Outcome, index: pd.Index) -> pd.DataFrame:
+    """What is known of each answer."""
+    n, checked = len(outcome.row), outcome.origin.checked
+    valid = pd.arrays.BooleanArray(np.full(n, checked), np.full(n, not checked))
+    columns: dict[str, Any] = {}
+    for name, column in outcome.columns.items():
+        columns[name] = column
+        if name == "probability":
+            columns["valid"] = valid
+    return pd.DataFrame(columns, index=index)
 
 
 def sample(model: Model, rows: pd.DataFrame, request: Request, *, filtered: bool = True) -> pd.DataFrame:
-    """Exactly `n` draws for every row, as they come; a row that may have any of some labels is refused."""
-    if is_plain(model, request):
-        return one.sample(model, rows, request, filtered=filtered)
-    found, frame = _parts(model, rows, request, None)
-    parts = _one_each(found, len(rows), "sample")
-    drawn = [one.sample(part.model, frame.iloc[part.places], part.request, filtered=filtered) for part in parts]
-    owner = np.concatenate([np.repeat(part.places, request.n) for part in parts])
-    order = np.argsort(owner, kind="stable")
-    return pd.concat(drawn).iloc[order].set_axis(index_of(frame.index, owner[order]))
+    """Exactly `n` draws for every row, as they come: the layout of `Counterfactuals.frame`, nothing selected.
+
+    A row that may have any of some labels is refused. filtered: leave out draws that the surrogate doubts, and the
+    least likely 5 % of a row's draws.
+    """
+    known = _read(model, rows)
+    assert known.frame is not None
+    values, owner = [], []
+    for group, query in _one_each(model, known, request, "sample"):
+        check_cost(len(query), request.n, request.n)
+        query.refuse_unanswerable()
+        terms = terms_of(group.model, query, filtered=filtered)
+        draws = draw(group.model.generator, model.encoding, query.context, query.keys, request.n, terms)
+        without = np.flatnonzero(np.bincount(draws.query, minlength=len(query)) == 0)
+        if len(without):
+            raise QueryError(why_none(group.model, query, int(without[0])))
+        values.append(draws.values)
+        owner.append(group.places[draws.query])
+    order = np.argsort(np.concatenate(owner), kind="stable")
+    row = np.concatenate(owner)[order]
+    kept = query.frozen | ~model.encoding.is_exact(known.values)
+    return decoded(model.encoding, known.frame, known.values, kept, np.concatenate(values)[order], row)
 
 
 def log_density(model: Model, rows: pd.DataFrame, answers: pd.DataFrame, request: Request) -> Floats:
     """The log density of each row of `answers` given the row of `rows` at the same place, or the only one."""
-    if is_plain(model, request):
-        return one.log_density(model, rows, answers, request)
-    found, frame = _parts(model, rows, request, None)
-    parts = _one_each(found, len(rows), "log_density")
-    if len(rows) == 1:
-        return one.log_density(parts[0].model, frame, answers, parts[0].request)
-    if len(rows) != len(answers):
-        raise QueryError(f"rows has {len(rows)} entries and counterfactuals {len(answers)}; give as many, or one row")
-    out = np.empty(len(rows))
-    for part in parts:
-        mine = frame.iloc[part.places], answers.iloc[part.places]
-        out[part.places] = one.log_density(part.model, *mine, part.request)
+    known = _read(model, rows)
+    values = model.encoding.encode(answers)
+    if len(known) not in (1, len(values)):
+        raise QueryError(f"rows has {len(known)} entries and counterfactuals {len(values)}; give as many, or one row")
+    out = np.empty(len(values))
+    for group, query in _one_each(model, known, request, "log_density"):
+        if len(known) == 1:
+            return group.model.generator.log_prob(query.context.repeat(len(values)), values)
+        out[group.places] = group.model.generator.log_prob(query.context, values[group.places])
     return out
 
 
 def probability(model: Model, rows: pd.DataFrame) -> pd.DataFrame:
-    """What the surrogate says of rows: the probability of each class, or their score."""
-    if model.score is None:
-        return of_classes(model, rows)
-    model.encoding.check_columns(rows)
-    _, values = model.encoding.conform(rows)
-    return pd.DataFrame({"score": score_of(model, values)}, index=rows.index)
+    """What the surrogate says of rows: the probability of each class, one column each, or their score."""
+    values = encode_frame(model.encoding, rows).values
+    if model.score is not None:
+        return pd.DataFrame({"score": score_of(model, values)}, index=rows.index)
+    columns = pd.Index(model.labels, tupleize_cols=False)
+    return pd.DataFrame(model.surrogate.probabilities(values), index=rows.index, columns=columns)
 
 
-def _parts(
-    model: Model, rows: pd.DataFrame, request: Request, check: Check | None
-) -> tuple[Parts, pd.DataFrame]:  # fmt: skip
-    """The questions that a request is, and the rows in the training dtypes."""
+def _read(model: Model, rows: pd.DataFrame, *, may_be_unseen: bool = False) -> EncodedRows:
+    """The rows of a caller's frame."""
     model.encoding.check_columns(rows)
     if len(rows) == 0:
         raise QueryError("rows is empty; give at least one row to explain")
-    frame, values = model.encoding.conform(rows)
-    return parts_of(model, values, request, frame=frame, check=check), frame
+    return encode_frame(model.encoding, rows, (lambda: model.places_for_unseen) if may_be_unseen else None)
 
 
-def _one_each(parts: Parts, n_rows: int, what: str) -> list[Part]:
-    """The parts, where every row stands in one of them; a row with several labels, or with none, is refused."""
-    if parts.refused:
-        raise QueryError(next(iter(parts.refused.values())).why)
-    if sum(len(part.places) for part in parts.asked) > n_rows:
-        raise QueryError(f"{what} takes one label per row; ask for each label on its own, or use explain")
-    return parts.asked
+def _one_each(
+    model: Model, rows: EncodedRows, request: Request, what: str
+) -> Iterator[tuple[TaskGroup, Query]]:  # fmt: skip
+    """What is asked of each model, where every row has one task."""
+    _, tasks, queries = conditioned(model, rows, request)
+    return zip(tasks.one_each(what), queries, strict=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Binding", "bind", "bound_by", "dependent_features", "exponent", "limited", "uncounted"]
+__all__ = ["Binding", "bind", "bound_by", "check_askable", "dependent_features", "exponent", "limited", "uncounted"]
 
 from dataclasses import dataclass
 from typing import Any
@@ -136,3 +136,26 @@ def exponent(p: float | None, trained: tuple[float, ...], *, sparse: bool) -> fl
     if not low <= p <= high:
         raise QueryError(f"p must lie in the trained range, {low:g} to {high:g}, got {p:g}")
     return p
+
+
+def check_askable(model: Model, request: Request, bound: Binding) -> None:
+    """Refuse what no row could be answered, or what the model can't tell."""
+    if request.novel:
+        _check_novel(model)
+    kept = bound.frozen | model.schema.mask(list(bound.constraints.consequences))
+    if (kept | model.schema.is_constant).all():
+        raise QueryError("nothing may change: every feature is frozen or constant; free at least one")
+
+
+def _check_novel(model: Model) -> None:
+    """Refuse to look for novel rows where the model can't tell which rows those are."""
+    if model.remembered is None:
+        raise QueryError(
+            "novel=True needs a model that remembers its training rows, and this one does not; "
+            "fit(X, y, remember_rows=True), or leave novel out"
+        )
+    if model.remembered.key is None:
+        raise QueryError(
+            "novel=True needs the key that the training rows were remembered under, which is in no file; "
+            "load(path, row_key=...) with the row_key_ of the explainer that was fitted, or leave novel out"
+        )

@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dicoflex.answers.aiming import score_of
-from dicoflex.answers.goals import goal_of, labels_wanted
+from dicoflex.answers.tasks import goal_of, labels_wanted
 from dicoflex.constraints import Constraints
 from dicoflex.errors import QueryError
 from dicoflex.model import Model

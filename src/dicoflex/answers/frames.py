@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["accepted", "confirmed", "frame_of", "index_of", "numbers_within"]
+__all__ = ["accepted", "confirmed", "decoded", "frame_of", "index_of", "numbers_within"]
 
 from typing import Any
 
@@ -10,13 +10,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dicoflex._types import Bools, Ints
 from dicoflex.answers.check import Check, said_by
 from dicoflex.answers.query import Query
 from dicoflex.model import Model
-from dicoflex.table.encoding import Kept, Values
+from dicoflex.table.encoding import Encoding, Kept, Values
 from dicoflex.values import differ
-
-Ints = NDArray[np.int64]
 
 
 def index_of(labels: pd.Index, query: Ints) -> pd.MultiIndex:
@@ -55,8 +54,18 @@ def frame_of(model: Model, query: Query, values: Values, which: Ints) -> pd.Data
     own = query.context.query
     # A level's code is all that there is to it, but a frozen one is still the row's own object.
     kept = query.frozen | ~model.encoding.is_exact(own)
-    cells = Kept(query.frame, which, ~differ(values, own[which]) & kept[which])
-    return model.encoding.decode(values, index_of(query.frame.index, which), kept=cells)
+    return decoded(model.encoding, query.frame, own, kept, values, which)
+
+
+def decoded(
+    encoding: Encoding, frame: pd.DataFrame, own: Values, kept: Bools, values: Values, which: Ints
+) -> pd.DataFrame:  # fmt: skip
+    """Answers to the rows `which` as a frame: what is `kept` and did not change is the row's own, bit for bit.
+
+    frame, own: the rows, and their matrix.
+    """
+    cells = Kept(frame, which, ~differ(values, own[which]) & kept[which])
+    return encoding.decode(values, index_of(frame.index, which), kept=cells)
 
 
 def confirmed(model: Model, query: Query, values: Values, which: Ints, check: Check) -> NDArray[np.bool_]:

@@ -1,65 +1,50 @@
-"""Where answers came from: the model, and what it was conditioned on; enough to work out again what is told of them."""
+"""Where answers came from: the models, and what they were conditioned on; enough to work out again what is told."""
 
 from __future__ import annotations
 
-__all__ = ["Origin", "info_of"]
+__all__ = ["Origin", "Source", "info_of"]
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from dicoflex.errors import QueryError, UnseenError
+from dicoflex._types import Bools, Floats, Ints
+from dicoflex.answers.aiming import score_of
+from dicoflex.errors import QueryError
 from dicoflex.generators.base import Context
 from dicoflex.model import Model
 from dicoflex.table.encoding import Values
-from dicoflex.table.unseen import known_frame
+from dicoflex.table.unseen import encode_frame
 from dicoflex.values import differ
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from dicoflex.views.cards import SCORE
 
 
 @dataclass(frozen=True)
-class Origin:
-    """The model that answered, and what it was conditioned on per query.
+class Source:
+    """A model that answered some tasks, and what it was conditioned on for each.
 
-    checked: whether a callable confirmed the answers. free: whether their log densities are those of the model before
-    constraints; a sampler that looks ahead tells how likely a draw was under them. uncounted: which features follow
-    from others, and don't count as changes. unseen: which queries hold a value that training never had; None if none.
+    free: whether their log densities are those of the model before constraints; a sampler that looks ahead tells how
+    likely a draw was under them. has_unseen: whether the rows hold values that training never had.
     """
 
     model: Model
     context: Context
-    checked: bool
     free: bool
-    uncounted: NDArray[np.bool_]
-    unseen: NDArray[np.bool_] | None = None
-
-    @property
-    def is_scored(self) -> bool:
-        """Whether a model of scores was asked."""
-        return self.model.score is not None
-
-    def of_query(self, position: int) -> tuple[Origin, int]:
-        """The origin that is asked about a query, and the query's position there."""
-        return self, position
+    has_unseen: bool = False
 
     def labels(self) -> list[Any]:
-        """The label that the surrogate gives each query; None where it never saw the like of it."""
-        likeliest = self.model.surrogate.probabilities(self.context.query).argmax(axis=1)
-        apart = np.zeros(len(likeliest), dtype=bool) if self.unseen is None else self.unseen
-        return [None if new else self.model.labels[i] for i, new in zip(likeliest, apart, strict=True)]
+        """The label that the surrogate gives each row; None where it never saw the like of it."""
+        if self.has_unseen:
+            return [None] * len(self.context)
+        labels = self.model.labels
+        return [labels[i] for i in self.model.surrogate.probabilities(self.context.query).argmax(axis=1)]
 
     def needed(self) -> list[tuple[float, float]]:
-        """Per query the confidence that answers must have, and the share of retrained models that would accept them.
-
-        NaN where a model was fitted on labels alone, or its survival was not estimated.
-        """
+        """Per task the confidence that answers must have, and the share of retrained models that would accept them."""
         model, context = self.model, self.context
         if not model.has_confidence:
             return [(np.nan, np.nan)] * len(context)
@@ -67,29 +52,80 @@ class Origin:
         kept = model.survival
         return [(sure, np.nan if kept is None else float(kept.share_at(label, sure))) for label, sure in pairs]
 
-    def density(self, position: int) -> Callable[[pd.DataFrame], Floats]:
-        """The log density of rows as counterfactuals of the query at `position`."""
-        return partial(self._log_density, position)
-
-    def _log_density(self, position: int, rows: pd.DataFrame) -> Floats:
+    def log_density(self, position: int, rows: pd.DataFrame) -> Floats:
+        """The log density of rows as answers to the task at `position`."""
         values = self.model.encoding.encode(rows)
         context = self.context.take(slice(position, position + 1)).repeat(len(values))
         return self.model.generator.log_prob(context, values)
 
-    def recount(self, own: Values, values: Values, positions: Ints) -> dict[str, Any]:
-        """What `info` should say of the answers `values` to the rows `own` at their places, all worked out anew."""
+    def recount(self, own: Values, values: Values, positions: Ints, uncounted: Bools) -> dict[str, Any]:
+        """What `info` should say of the answers `values` to the rows `own`, all worked out anew."""
         context = replace(self.context.take(positions), query=own)
         said = self.model.surrogate.probabilities(values)[np.arange(len(values)), context.target]
         density = self.model.generator.log_prob(context, values)
-        told = info_of(
-            self.model, own, values, context.target, log_density=density, probability=said, uncounted=self.uncounted
+        columns = info_of(
+            self.model, own, values, context.target, log_density=density, probability=said, uncounted=uncounted
         )
         if self.model.coherence is not None:
             rows = self.model.coherence.density
-            told["plausibility"] = rows.plausibility(rows.judge(values)[0], context.target)
-        return told if self.free else {name: told[name] for name in told if name != "log_density"}
+            columns["plausibility"] = rows.plausibility(rows.judge(values)[0], context.target)
+        return columns if self.free else {name: columns[name] for name in columns if name != "log_density"}
 
-    def coherent(self, own: Values, values: Values) -> NDArray[np.bool_]:
+
+@dataclass(frozen=True)
+class Origin:
+    """What answered some rows.
+
+    model: as it was asked, before it was aimed at a score. sources: what answered. home: of each row the number of the
+    source of its first task, and the position there; -1 where it has none. source: the same of each answer; None where
+    no row has several tasks. checked: whether a callable confirmed the answers. uncounted: which features follow from
+    others, and don't count as changes.
+    """
+
+    model: Model
+    sources: Sequence[Source]
+    home: Ints
+    source: Ints | None
+    checked: bool
+    uncounted: Bools
+
+    def of_query(self, position: int) -> tuple[Source, int]:
+        """What is asked about a row, and the position of its task there."""
+        number, place = self.home[position]
+        if number < 0:
+            raise QueryError("nothing was asked for this row, as the model does not support its target; see shortfall")
+        return self.sources[number], int(place)
+
+    def labels(self) -> list[Any]:
+        """The label that the surrogate gives each row; None where it was not asked, or never saw the like of it."""
+        return self._of_rows([source.labels() for source in self.sources], None)
+
+    def needed(self) -> list[tuple[float, float]]:
+        """Per row the confidence that its answers must have, and the share of retrained models that would accept them.
+
+        NaN where a model was fitted on labels alone, or its survival was not estimated.
+        """
+        return self._of_rows([source.needed() for source in self.sources], (np.nan, np.nan))
+
+    def _of_rows(self, known: Sequence[Sequence[Any]], absent: Any) -> list[Any]:
+        return [known[number][place] if number >= 0 else absent for number, place in self.home.tolist()]
+
+    def density(self, position: int) -> Callable[[pd.DataFrame], Floats]:
+        """The log density of rows as counterfactuals of the row at `position`."""
+        source, place = self.of_query(position)
+        return partial(source.log_density, place)
+
+    def recount(self, own: Values, values: Values, positions: Ints) -> dict[str, Any]:
+        """What `info` should say of the answers `values` to the rows `own` at their places, all worked out anew."""
+        source = self.home[positions] if self.source is None else self.source
+        columns: dict[str, Any] = {}
+        for number, one in enumerate(self.sources):
+            mine = np.flatnonzero(source[:, 0] == number)
+            for name, column in one.recount(own[mine], values[mine], source[mine, 1], self.uncounted).items():
+                columns.setdefault(name, np.empty(len(values), dtype=object))[mine] = column
+        return columns if self.model.score is None else {**columns, SCORE: score_of(self.model, values)}
+
+    def coherent(self, own: Values, values: Values) -> Bools:
         """Which answers have no pair of values that no training row has and their row has not, and keep dependencies.
 
         own: the row that each answers.
@@ -101,17 +137,12 @@ class Origin:
         self, queries: pd.DataFrame, frame: pd.DataFrame, positions: Ints
     ) -> tuple[Values, Values] | None:  # fmt: skip
         """Each answer's row and each answer as the model has them; None where it does not know a value of an answer."""
+        encoding = self.model.encoding
         try:
-            return self._known(queries)[positions], self.model.encoding.encode(frame)
+            rows = encode_frame(encoding, queries, lambda: self.model.places_for_unseen)
+            return rows.values[positions], encoding.encode(frame)
         except QueryError:
             return None
-
-    def _known(self, queries: pd.DataFrame) -> Values:
-        """The matrix of the queries, with what stands for values that training never had."""
-        try:
-            return self.model.encoding.encode(queries)
-        except UnseenError:
-            return known_frame(self.model.encoding, queries, self.model.places_for_unseen).values
 
 
 def info_of(
@@ -122,7 +153,7 @@ def info_of(
     *,
     log_density: Floats,
     probability: Floats,
-    uncounted: NDArray[np.bool_],
+    uncounted: Bools,
 ) -> dict[str, Any]:
     """What is told of answers `values` to the rows `own`, column by column."""
     before, after = model.encoding.standardise(own), model.encoding.standardise(values)

@@ -15,10 +15,10 @@ import numpy as np
 import pandas as pd
 
 from dicoflex.answers.check import Check
-from dicoflex.answers.goals import labelling
+from dicoflex.answers.engine import Pool, pool
 from dicoflex.answers.origin import Origin
-from dicoflex.answers.pool import Pool, pool
 from dicoflex.answers.query import Query
+from dicoflex.answers.tasks import labelling
 from dicoflex.constraints import Constraints
 from dicoflex.constraints.kinds import KINDS, OneConstraint
 from dicoflex.constraints.parts import Range
@@ -337,13 +337,12 @@ def relaxations(
     origin: Origin, request: Request, position: int, row: pd.DataFrame, *, check: Check | None = None
 ) -> list[Relaxation]:  # fmt: skip
     """What would give the query at `position`, which is `row`, more answers; `request` as it bound."""
-    is_scored = origin.is_scored
-    origin, position = origin.of_query(position)
-    if origin.unseen is not None and origin.unseen[position]:
+    source, position = origin.of_query(position)
+    if source.has_unseen:
         raise QueryError("the row holds a value that training never had, and nothing is tried for it; give one it had")
-    model, context = origin.model, origin.context.take(slice(position, position + 1))
+    model, context = source.model, source.context.take(slice(position, position + 1))
     given, own = request.constraints, context.query
-    if check is not None and is_scored:
+    if check is not None and origin.model.score is not None:
         check = labelling(check, model.labels[context.target[0]])
     owner = {one.entry: one for one in model.schema.constraints.one_by_one()}
 

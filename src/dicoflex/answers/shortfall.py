@@ -4,7 +4,7 @@ from __future__ import annotations
 
 __all__ = ["SHORTFALL", "TRIED", "broken_shares", "reasons_of", "shortfall", "why_none"]
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from enum import IntEnum
 from weakref import WeakKeyDictionary
@@ -16,7 +16,7 @@ from dicoflex.answers.candidates import judges_of, wanted_of
 from dicoflex.answers.confirming import CHECK_ROUNDS
 from dicoflex.answers.draws import Terms
 from dicoflex.answers.query import Query
-from dicoflex.answers.refined import Answers
+from dicoflex.answers.search import Search
 from dicoflex.constraints import Constraints
 from dicoflex.constraints.kinds import KINDS, OneConstraint
 from dicoflex.limits.limits import Limits
@@ -163,15 +163,18 @@ UNBROKEN = ("frozen", "consequences")
 
 
 def shortfall(
-    model: Model, query: Query, terms: Terms, got: Ints, answers: Answers
+    model: Model, query: Query, terms: Terms, got: Ints, refused: Ints, searches: Mapping[int, Search]
 ) -> dict[int, tuple[int, int, str]]:  # fmt: skip
-    """Who got fewer than asked for: by position what was wanted, what was got, and why."""
+    """Who got fewer than asked for: by position what was wanted, what was got, and why.
+
+    refused: how many rows a check refused. searches: what came of looking for answers.
+    """
     n = query.request.n
     short = np.flatnonzero(got < n if query.skipped is None else (got < n) & ~query.skipped)
     if len(short) == 0:
         return {}
-    reasons = reasons_of(model, query, terms, short, got, answers.refused)
-    for i, one in answers.searches.items():
+    reasons = reasons_of(model, query, terms, short, got, refused)
+    for i, one in searches.items():
         if got[i] == 0:
             parts = (one.text, reasons[i]) if one.is_proof else (reasons[i], one.text)
             reasons[i] = "; ".join(parts)

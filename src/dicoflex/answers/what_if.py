@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["WhatIf", "decision_along", "grid_of"]
+__all__ = ["WhatIf", "decision_along"]
 
 from collections.abc import Sequence
 from dataclasses import dataclass

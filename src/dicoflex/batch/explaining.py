@@ -17,11 +17,10 @@ from numpy.typing import NDArray
 
 from dicoflex.answers import asking
 from dicoflex.answers.binding import bind
-from dicoflex.answers.ceilings import most_rows
 from dicoflex.answers.counterfactuals import Counterfactuals
-from dicoflex.answers.explain import CANDIDATES
-from dicoflex.answers.goals import check_goals
-from dicoflex.answers.plain_asking import answer_plain
+from dicoflex.answers.engine import CANDIDATES, most_rows
+from dicoflex.answers.plain import answer_plain
+from dicoflex.answers.tasks import check_goals
 from dicoflex.batch.tables import Tables, column
 from dicoflex.batch.text_cells import values_of_texts
 from dicoflex.errors import ConstraintError, QueryError, named

@@ -100,15 +100,15 @@ def _of_files(
 
 def _with_seen_values(model: Model, rows: pd.DataFrame) -> pd.DataFrame:
     """The people whose values training had; who is left out, and why, is said."""
-    from dicoflex.table.unseen import known_frame, said_of_unseen
+    from dicoflex.table.unseen import encode_frame, said_of_unseen
 
-    known = known_frame(model.encoding, rows, model.places_for_unseen)
-    if not known.rows.any():
+    known = encode_frame(model.encoding, rows, lambda: model.places_for_unseen)
+    if not known.has_unseen.any():
         return rows
     i, j = (int(place[0]) for place in known.unseen.nonzero())
     first = said_of_unseen(model.schema, j, known.value(i, j))
-    note(f"left out {counted(int(known.rows.sum()), 'row')} with values that training never had: {first}")
-    return rows[~known.rows]
+    note(f"left out {counted(int(known.has_unseen.sum()), 'row')} with values that training never had: {first}")
+    return rows[~known.has_unseen]
 
 
 def _of_scores(model: Model, target: str | None) -> tuple[Model, str]:

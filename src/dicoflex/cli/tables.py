@@ -107,11 +107,11 @@ def dependencies_in(rows: pd.DataFrame, schema: Schema) -> tuple[list[Any], list
     """What follows in all rows of a table but those with values that its schema does not name, and, in words, how."""
     from dicoflex.learning.dependencies import find_dependencies
     from dicoflex.table.encoding import Encoding
-    from dicoflex.table.unseen import known_frame
+    from dicoflex.table.unseen import encode_frame
 
     encoding = Encoding.unit(schema)
-    known = known_frame(encoding, rows, encoding.mean)
-    told = find_dependencies(schema, known.values[~known.rows], min_count=schema.min_count).told(schema)
+    known = encode_frame(encoding, rows, lambda: encoding.mean)
+    told = find_dependencies(schema, known.values[~known.has_unseen], min_count=schema.min_count).told(schema)
     return [name for name, _ in told], [text for _, text in told]
 
 

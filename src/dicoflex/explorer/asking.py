@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from dicoflex.answers.explain import Found as Answers
-from dicoflex.answers.explain import find, terms_of
-from dicoflex.answers.pool import Plans, Pool, pool
+from dicoflex.answers.engine import Plans, Pool, find, pool, terms_of
+from dicoflex.answers.outcome import Found as Answers
 from dicoflex.answers.query import Query
 from dicoflex.answers.search import Search
 from dicoflex.answers.shortfall import reasons_of

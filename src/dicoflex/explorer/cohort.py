@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicoflex._types import Ints
-from dicoflex.answers.explain import explain
-from dicoflex.answers.query import Query
+from dicoflex.answers.engine import answer
+from dicoflex.answers.outcome import PROVED
 from dicoflex.constraints import Constraints
-from dicoflex.errors import ConstraintError, named
+from dicoflex.errors import named
 from dicoflex.explorer.messages import Cohort, RefusedError
 from dicoflex.explorer.people import People
 from dicoflex.explorer.question import label_of, request_of
@@ -27,6 +27,8 @@ from dicoflex.explorer.texts import Names
 from dicoflex.explorer.user_limits import wish_of
 from dicoflex.model import Model
 from dicoflex.request import Request
+from dicoflex.table.unseen import encode_frame
+from dicoflex.values import differ
 
 Groups = list[tuple[str, Ints]]
 """The groups' texts, and the places of their people."""
@@ -133,19 +135,13 @@ class ManyPeople:
         return wish_of(asked, self.people.values[i], self.names, self.people.cells).constraints
 
     def _asked(self, chunk: Ints, request: Request) -> Ways:
-        rows = self.people.frame.iloc[chunk]
-        try:
-            found = explain(self.model, rows, request.model_copy(update={"n": 1}))
-        except ConstraintError:
-            query = Query.make(self.model, rows, request)
-            if query.limits is None or query.feasible.any():
-                raise
-            return {i: Way(str(why), True) for i, why in zip(chunk.tolist(), query.limits.reasons, strict=True)}
-        changes = dict(zip(found.positions.tolist(), found.changed_cells.sum(axis=1).tolist(), strict=True))
-        proofs = {k for k, one in found.searches.items() if one.is_proof}
+        rows = encode_frame(self.model.encoding, self.people.frame.iloc[chunk])
+        found = answer(self.model, rows, request.model_copy(update={"n": 1}))
+        changed = differ(found.values, rows.values[found.row]).sum(axis=1)
+        changes = dict(zip(found.row.tolist(), changed.tolist(), strict=True))
         return {
-            int(i): Way(found.reasons[k][2], k in proofs) if k in found.reasons else Way(None, changes=changes[k])
-            for k, i in enumerate(chunk)
+            i: Way(found.short[k][2], found.status[k] in PROVED) if k in found.short else Way(None, changes=changes[k])
+            for k, i in enumerate(chunk.tolist())
         }
 
     def _told(self, ways: Ways, groups: Groups) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dicoflex.answers.pool import Plans
+from dicoflex.answers.engine import Plans
 from dicoflex.explorer.texts import Names
 from dicoflex.model import Model
 from dicoflex.table.encoding import Values

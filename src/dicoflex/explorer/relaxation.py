@@ -7,7 +7,7 @@ __all__ = ["Relaxer"]
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from dicoflex.answers.pool import Pool
+from dicoflex.answers.engine import Pool
 from dicoflex.answers.relaxation import Relaxation, confidence_relaxed, relaxed, sentence_of
 from dicoflex.constraints import Constraints
 from dicoflex.errors import ConstraintError

@@ -19,9 +19,8 @@ from sklearn.isotonic import isotonic_regression
 
 from dicoflex.answers.binding import bound_by
 from dicoflex.answers.candidates import distances_of
-from dicoflex.answers.explain import terms_of
+from dicoflex.answers.engine import answers_to, terms_of
 from dicoflex.answers.query import Query
-from dicoflex.answers.refined import answers_to
 from dicoflex.certificate import SURVIVES, Survival
 from dicoflex.generators.base import Table
 from dicoflex.learning.surrogate import learn_perceptron, learn_trees

@@ -30,7 +30,7 @@ Examples
 
 from __future__ import annotations
 
-__all__ = ["burden", "changes", "importance", "levers", "map", "matrix", "plot", "tradeoff", "waterfall"]
+__all__ = ["burden", "changes", "importance", "levers", "map", "matrix", "picture", "plot", "tradeoff", "waterfall"]
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any

@@ -10,7 +10,7 @@ from typing import Any
 
 from starlette.requests import Request
 
-from dicoflex.answers.status import FOUND
+from dicoflex.answers.outcome import FOUND
 from dicoflex.serving import counters
 from dicoflex.serving.audit import AuditLog, Receipt, Record
 from dicoflex.serving.engine import Answered

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from dicoflex._types import Json
-from dicoflex.answers.status import STATUSES
+from dicoflex.answers.outcome import STATUSES
 from dicoflex.examples import rows_like
 from dicoflex.serving.problems import MEDIA_TYPE, PROBLEMS
 from dicoflex.serving.registry import Served

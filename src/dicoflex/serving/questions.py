@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import orjson
 from pydantic import BeforeValidator, ConfigDict, Field
 
-from dicoflex.answers.goals import check_goals, is_plain
+from dicoflex.answers.tasks import check_goals, is_label
 from dicoflex.errors import ConstraintError, UserError, named
 from dicoflex.model import Model
 from dicoflex.request import REPLACE, Request
@@ -134,9 +134,7 @@ def targets_of(wish: Wish, model: Model, own: list[Any]) -> list[Any]:
     if isinstance(wish.target, tuple):
         raise Problem("invalid-request", "target is one label; a row that asks for another has a target of its own")
     wanted = [wish.target if target is None else target for target in own]
-    # A copy: what is made of its target alone would get copies of all defaults, which takes longer than all of this.
-    aimed = wish.model_copy(update={"target": tuple(wanted)})
-    if is_plain(model, aimed) and not any(isinstance(t, dict) for t in wanted):
+    if all(is_label(model, one) and not isinstance(one, dict) for one in wanted):
         return _labels_of(model, wanted)
     try:
         goals = [Request.of(target=target).target for target in wanted]

@@ -1,4 +1,4 @@
-"""Values that training never had: which cells of some rows hold one, and rows to reckon with in their place.
+"""Rows of a caller, encoded once, with a mask of the values that training never had.
 
 What is unseen is a level that no training row has, or a missing value of a feature that never lacks one. A number
 beyond all that were seen is a number like others.
@@ -6,7 +6,7 @@ beyond all that were seen is a number like others.
 
 from __future__ import annotations
 
-__all__ = ["Known", "known_cells", "known_frame", "places_for_unseen", "said_of_unseen"]
+__all__ = ["EncodedRows", "encode_cells", "encode_frame", "places_for_unseen", "said_of_unseen"]
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from dicoflex._types import Bools, Floats, Ints
+from dicoflex.errors import UnseenError
 from dicoflex.table.columns import code_lookup, same_dtype
 from dicoflex.table.encoding import Encoding, Values
 from dicoflex.table.feature import Feature, Level
@@ -24,34 +25,45 @@ from dicoflex.table.plain_rows import PlainRows, Row
 from dicoflex.table.schema import Schema
 from dicoflex.values import is_half_read, is_missing, plain, typed
 
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 LONGEST_SHOWN = 60
+Places = Callable[[], Floats]
 
 
 @dataclass(frozen=True)
-class Known:
-    """Rows of which some cells were replaced, because training never had their values.
+class EncodedRows:
+    """Rows, encoded once, with a mask of the values that training never had.
 
-    unseen: which (n, d). values: the matrix to reckon with. given: the rows as they came; a frame has the columns,
-    order and dtypes of training, but a column with an unseen value is one of objects. frame: the rows that are reckoned
-    with, in the training dtypes; None where they came as plain cells.
+    values: the matrix to reckon with; another value stands in the place of an unseen one. unseen: which cells hold one.
+    given: the rows as they came: cells, or a frame with the columns, order and dtypes of training, but a column with an
+    unseen value is one of objects. frame: the rows that are reckoned with, in the training dtypes; None for cells.
     """
 
-    unseen: Bools
     values: Values
+    unseen: Bools
     given: pd.DataFrame | Sequence[Row]
     frame: pd.DataFrame | None = None
 
+    def __len__(self) -> int:
+        return len(self.values)
+
     @property
-    def rows(self) -> Bools:
+    def has_unseen(self) -> Bools:
         """Which rows hold an unseen value."""
         return np.asarray(self.unseen.any(axis=1))
 
-    def take(self, places: Ints) -> Known:
-        """The rows at some places."""
-        given = self.given.iloc[places] if isinstance(self.given, pd.DataFrame) else [self.given[i] for i in places]
-        return Known(
-            self.unseen[places], self.values[places], given, None if self.frame is None else self.frame.iloc[places]
-        )
+    @property
+    def shown(self) -> pd.DataFrame:
+        """The rows as they came, as a frame."""
+        assert isinstance(self.given, pd.DataFrame)
+        return self.given
+
+    @property
+    def labels(self) -> range | pd.Index:
+        """What each row is called: its index label, or its place."""
+        return range(len(self)) if self.frame is None else self.frame.index
 
     def value(self, i: int, j: int) -> Any:
         """The value of feature j in row i, as it came."""
@@ -90,29 +102,40 @@ def said_of_unseen(schema: Schema, j: int, value: Any) -> str:
     return f"{name} {shown} was never seen in training{rarely}"
 
 
-def known_frame(encoding: Encoding, frame: pd.DataFrame, places: Floats) -> Known:
-    """The rows of a frame; what else does not fit is a `QueryError`, as of any frame."""
+def encode_frame(encoding: Encoding, frame: pd.DataFrame, places: Places | None = None) -> EncodedRows:
+    """The rows of a frame; what does not fit is a `QueryError`.
+
+    places: what stands in the place of unseen values; without it, these don't fit.
+    """
     encoding.check_columns(frame)
+    try:
+        conformed, values = encoding.conform(frame)
+        return EncodedRows(values, np.zeros(values.shape, dtype=bool), conformed, conformed)
+    except UnseenError:
+        if places is None:
+            raise
     features = encoding.schema.features
     unseen = np.column_stack([_unseen_in(feature, frame[feature.name]) for feature in features])
     columns = {f.name: _filled(f, frame[f.name], unseen[:, j]) for j, f in enumerate(features)}
     known, values = encoding.conform(pd.DataFrame(columns, index=frame.index))
     given = {f.name: _as_given(known[f.name], frame[f.name], unseen[:, j]) for j, f in enumerate(features)}
-    return Known(unseen, _placed(values, unseen, places), pd.DataFrame(given, index=frame.index), known)
+    return EncodedRows(np.where(unseen, places(), values), unseen, pd.DataFrame(given, index=frame.index), known)
 
 
-def known_cells(rows: PlainRows, cells: Sequence[Row], places: Floats) -> Known:
-    """The rows of plain cells; what else does not fit is a `QueryError`, as of any frame."""
+def encode_cells(rows: PlainRows, cells: Sequence[Row], places: Places | None = None) -> EncodedRows:
+    """The rows of plain cells; what does not fit is a `QueryError`, as `encode_frame` has it."""
+    try:
+        values = rows.encode(cells)
+        return EncodedRows(values, np.zeros(values.shape, dtype=bool), cells)
+    except UnseenError:
+        if places is None:
+            raise
     features = rows.encoding.schema.features
     tests = [_test(feature) for feature in features]
     unseen = np.array([[test(cell) for test, cell in zip(tests, row, strict=True)] for row in cells], dtype=bool)
     fillers = [_filler(feature) for feature in features]
     filled = [[fillers[j] if unseen[i, j] else cell for j, cell in enumerate(row)] for i, row in enumerate(cells)]
-    return Known(unseen, _placed(rows.encode(filled), unseen, places), cells)
-
-
-def _placed(values: Values, unseen: Bools, places: Floats) -> Values:
-    return np.where(unseen, places, values)
+    return EncodedRows(np.where(unseen, places(), rows.encode(filled)), unseen, cells)
 
 
 def _filled(feature: Feature, column: pd.Series, unseen: Bools) -> pd.Series:
