@@ -8,8 +8,8 @@ and the best of them, unlike each other, are chosen.
 from __future__ import annotations
 
 __all__ = [
-    "CANDIDATES", "Plans", "Pool", "answer", "answers_to", "check_cost", "conditioned", "find", "most_rows", "pool",
-    "terms_of",
+    "CANDIDATES", "MOST_ANSWERS", "Plans", "Pool", "answer", "answers_to", "check_cost", "conditioned", "find",
+    "most_rows", "pool", "terms_of",
 ]  # fmt: skip
 
 from dataclasses import dataclass, replace
