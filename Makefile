@@ -67,7 +67,7 @@ aarch64: $(READY)  ## answers under qemu on aarch64, compared byte for byte (Deb
 	$(BIN)/pytest tests/test_processors.py
 
 clean:
-	rm -rf build dist $(VENV) .pytest_cache .mypy_cache .ruff_cache
+	rm -rf docs/_build docs/gallery docs/reference/generated docs/tutorials/*.dicoflex build dist $(VENV) .pytest_cache .mypy_cache .ruff_cache
 
 # The stamp makes a second run quick: pip runs only when what it reads has changed.
 $(READY): pyproject.toml pins.txt $(CORE)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from importlib.metadata import version as version_of
 from pathlib import Path
@@ -35,12 +34,13 @@ exclude_patterns = [
 ]
 default_role = "literal"
 
+# The tutorial that saves the model which the others load.
+FIRST = "tutorials/refusal-to-plan"
+
 # Pages: MyST Markdown. Those with code cells are executed when the site is built, and an error ends the build.
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 4
-nb_execution_mode = "cache"
-nb_execution_cache_path = os.environ.get("DICOFLEX_DOCS_CACHE", str(HERE / "_build" / "cells"))
-nb_execution_in_temp = True  # what a page saves is gone with it
+nb_execution_mode = "auto"
 nb_execution_timeout = 300
 nb_execution_raise_on_error = True
 nb_execution_show_tb = True
@@ -82,4 +82,5 @@ pygments_dark_style = "native"
 def setup(app: Any) -> None:
     """Write the pages of the reference that follow from the source, before the pages are read."""
     reference_pages.write(HERE / "reference" / "generated")
+    app.connect("env-before-read-docs", lambda _app, _env, names: names.sort(key=lambda name: name != FIRST))
     app.connect("autodoc-process-docstring", reference_pages.as_rst, priority=400)

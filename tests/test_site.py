@@ -23,7 +23,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the built pages. Everything that they show was executed on the way."""
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html"]
-    env = {**os.environ, "DICOFLEX_DOCS_CACHE": str(folder / "cells"), "DICOFLEX_THREADS": "1"}
+    env = {**os.environ, "DICOFLEX_THREADS": "1"}
     paths = ["-d", str(folder / "doctrees"), str(ROOT / "docs"), str(folder / "html")]
     built = subprocess.run([*command, *paths], env=env, capture_output=True, text=True)
     assert built.returncode == 0, built.stdout + built.stderr
