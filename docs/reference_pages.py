@@ -24,6 +24,7 @@ MODULES = {
     "dicoflex.examples": "Small models to try things with",
     "dicoflex.audit": "Privacy audits of a model",
     "dicoflex.explorer": "The explorer's messages, without a page",
+    "dicoflex.models": "Models of other libraries as classifiers of frames",
     "dicoflex.batch": "Millions of rows",
     "dicoflex.serving": "The server",
     "dicoflex.signatures": "Signatures of model files and records",
