@@ -65,7 +65,7 @@ class Client:
 
     def models(self) -> list[Json]:
         """The models of the server: name, fingerprint, classes, features."""
-        found: list[Json] = self._json("GET", "/v1/models")["models"]
+        found: list[Json] = self._json("GET", "/v1/models")["served"]
         return found
 
     def model(self, name: str) -> Json:

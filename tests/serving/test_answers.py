@@ -154,7 +154,7 @@ def test_verify_tells_what_holds(http: httpx.Client, plain: Explainer) -> None:
 
 def test_models_and_what_is_known_of_them(http: httpx.Client, plain: Explainer) -> None:
     listed = http.get("/v1/models").json()
-    assert [model["name"] for model in listed["models"]] == ["loans", "plain"]
+    assert listed["models"] == [model["name"] for model in listed["served"]] == ["loans", "plain"]
     facts = http.get("/v1/models/plain")
     assert facts.json()["classes"] == ["no", "yes"]
     assert facts.headers["etag"] == f'"{plain.fingerprint_}"'

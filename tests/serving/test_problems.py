@@ -122,8 +122,10 @@ def test_problems_of_paths_methods_types_and_versions(http: httpx.Client, plain:
     check(http.post(f"/v1/models/plain@{'0' * 64}/explain", json=question(plain)), "model-changed")
     check(http.get("/v1/models", headers={"host": "evil.example"}), "bad-request")
     check(http.post(EXPLAIN, json=question(plain), headers={"X-Timeout": "soon"}), "bad-request")
-    told = http.post("/v2/models/plain/infer", json={})
-    assert check(told, "invalid-request")["error"] == told.json()["detail"]
+    check(http.post("/v1/models/plain:explain", json={"rows": []}), "invalid-request")
+    check(http.post("/v1/models/plain:explain", json={"instances": [[1]]}), "invalid-rows")
+    check(http.post("/v1/models/plain:predict", json={"instances": []}), "method-not-allowed")
+    check(http.post("/v2/models/plain/infer", json={}), "not-found")
 
 
 def test_the_time_is_up(http: httpx.Client, loans: Explainer) -> None:

@@ -136,8 +136,8 @@ def test_a_key_for_one_model_lists_only_its_models(models: Path, tmp_path: Path)
             return await http.get(path, headers=headers)
 
     shown = asyncio.run(ask("secret", "/v1/models")).json()
-    assert ([one["name"] for one in shown["models"]], shown["failed"]) == (["plain"], [])
-    assert [one["name"] for one in asyncio.run(ask("other", "/v1/models")).json()["models"]] == ["loans", "plain"]
+    assert (shown["models"], shown["failed"]) == (["plain"], [])
+    assert asyncio.run(ask("other", "/v1/models")).json()["models"] == ["loans", "plain"]
     assert "loans" not in asyncio.run(ask("secret", "/openapi.json")).text
     assert "loans" in asyncio.run(ask("other", "/openapi.json")).text
     assert asyncio.run(ask("secret", "/metrics")).status_code == 403

@@ -16,7 +16,6 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 
-from dicoflex.serving import adapter
 from dicoflex.serving.gate import Gate, problem_response
 from dicoflex.serving.logs import log
 from dicoflex.serving.problems import Problem, of_error
@@ -31,8 +30,6 @@ HTTP_PROBLEMS = {404: "not-found", 405: "method-not-allowed"}
 def create(settings: Settings) -> Starlette:
     """The application that serves a folder of models; `app.state.own` is its state."""
     state = State(settings)
-    own = routes(state)
-    health = {route.path: route.endpoint for route in own}
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:  # noqa: ARG001
@@ -46,7 +43,7 @@ def create(settings: Settings) -> Starlette:
         cors = Middleware(CORSMiddleware, allow_origins=allowed, allow_methods=methods, allow_headers=headers)
         middleware.insert(0, cors)
     app = Starlette(
-        routes=[*own, *adapter.routes(state, health["/health/live"], health["/health/ready"])],
+        routes=routes(state),
         middleware=middleware,
         exception_handlers={Problem: _told, HTTPException: _http, Exception: _internal},
         lifespan=lifespan,
@@ -62,7 +59,7 @@ def from_environment() -> Starlette:
 
 
 async def _told(request: Request, error: Any) -> Response:
-    return problem_response(error, request.state.request_id, request.url.path)
+    return problem_response(error, request.state.request_id)
 
 
 async def _http(request: Request, error: Any) -> Response:

@@ -29,7 +29,7 @@ def describe(state: State, models: frozenset[str] | None) -> Json:
     paths: Json = {
         "/health/live": _get("Whether the process lives.", {"type": "object"}, ()),
         "/health/ready": _get("Whether all models are loaded.", {"type": "object"}, (503,)),
-        "/v1/models": _get("The models.", _object(models=_array({"type": "object"}), failed=_array({})), READING),
+        "/v1/models": _get("The models.", MODELS, READING),
     }
     for name, served in sorted(state.registry.served.items()):
         if models is None or name in models:
@@ -79,12 +79,34 @@ def _paths(served: Served, bounds: Settings) -> Json:
         own: _get("What is known of the model.", {"type": "object"}, READING, tagged=True),
         f"{own}/request-schema": _get("The JSON Schema of a question.", {"type": "object"}, READING, tagged=True),
         f"{own}/explain": _post("Answers to some rows.", "application/json", schema, question, ANSWERS),
+        f"{own}:explain": _post(
+            "Answers to some rows, as KServe's V1 protocol asks for them.", "application/json",
+            _of_instances(schema), _as_instances(question), EXPLANATIONS,
+        ),
         f"{own}/explain-lines": _post(
             "Answers to many rows: a line of settings, then a row per line.", "application/jsonl",
             {"type": "string"}, "\n".join(map(_text, [line, *question["rows"]])), None,
         ),
         f"{own}/verify": _post("Answers checked again.", "application/json", claims, claimed, VERDICTS),
     }  # fmt: skip
+
+
+def _of_instances(schema: Json) -> Json:
+    """The schema of a question whose rows are instances: values alone, by feature or as a list in order."""
+    rows = schema["properties"]["rows"]
+    values = rows["items"]["properties"]["values"]
+    width = len(values["required"])
+    columns = [values["properties"][name] for name in values["required"]]
+    listed = {"type": "array", "prefixItems": columns, "items": False, "minItems": width, "maxItems": width}
+    others = {name: one for name, one in schema["properties"].items() if name != "rows"}
+    required = ["instances", *(name for name in schema["required"] if name != "rows")]
+    instances = {**rows, "items": {"anyOf": [values, listed]}}
+    return {**schema, "properties": {"instances": instances, **others}, "required": required}
+
+
+def _as_instances(question: Json) -> Json:
+    rest = {name: value for name, value in question.items() if name != "rows"}
+    return {"instances": [row["values"] for row in question["rows"]], **rest}
 
 
 def _claim(served: Served) -> Json:
@@ -182,6 +204,8 @@ RECEIPT = {
 ANSWERS = _object(
     model=MODEL, request_id={"type": "string"}, settings={"type": "object"}, results=_array(RESULT), record=RECEIPT
 )
+EXPLANATIONS = _object(explanations=_array(RESULT), model=MODEL, record=RECEIPT)
+MODELS = _object(models=_array({"type": "string"}), served=_array({"type": "object"}), failed=_array({}))
 VERDICTS = _object(
     model=MODEL,
     holds={"type": "boolean"},

@@ -42,7 +42,7 @@ class ExplorerGate:
             self._check(scope["path"], headers)
             await self.app(scope, receive, sending)
         except Problem as problem:
-            await problem_response(problem, name, scope["path"])(scope, receive, sending)
+            await problem_response(problem, name)(scope, receive, sending)
 
     def _check(self, path: str, headers: Headers) -> None:
         # A page of another site that has this machine's address under its own name could ask otherwise.

@@ -171,7 +171,7 @@ class _Routes:
 
 
 async def _told(request: Request, error: Any) -> Response:
-    return problem_response(error, request.state.request_id, request.url.path)
+    return problem_response(error, request.state.request_id)
 
 
 async def _http(request: Request, error: Any) -> Response:

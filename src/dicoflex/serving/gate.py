@@ -20,9 +20,9 @@ from dicoflex.serving.problems import MEDIA_TYPE, Problem
 from dicoflex.serving.state import State
 
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-PUBLIC = ("/health/", "/v2/health/")
+PUBLIC = ("/health/",)
 PROCESS, NUMBERS = secrets.token_hex(8), itertools.count()
-MODEL = re.compile(r"/v[12]/models/([^/@]+)")
+MODEL = re.compile(r"/v1/models/([^/@:]+)")
 SAFE = {
     "x-content-type-options": "nosniff",
     "cache-control": "no-store",
@@ -59,7 +59,7 @@ class Gate:
             self._check(scope["path"], headers, told)
             await self.app(scope, receive, sending)
         except Problem as problem:
-            await problem_response(problem, told["request_id"], scope["path"])(scope, receive, sending)
+            await problem_response(problem, told["request_id"])(scope, receive, sending)
         finally:
             self._tell(scope, told, status, time.perf_counter() - started)
 
@@ -93,10 +93,9 @@ class Gate:
         )  # fmt: skip
 
 
-def problem_response(problem: Problem, request_id: str, path: str) -> Response:
+def problem_response(problem: Problem, request_id: str) -> Response:
     """A problem as the answer to a request."""
-    body = problem.body(request_id, adapter=path.startswith("/v2"))
-    return Response(body, problem.status, headers=problem.headers, media_type=MEDIA_TYPE)
+    return Response(problem.body(request_id), problem.status, headers=problem.headers, media_type=MEDIA_TYPE)
 
 
 def request_name(given: str | None) -> str:

@@ -72,8 +72,8 @@ class Problem(Exception):  # noqa: N818
         self.headers = dict(headers or {})
         self.more = {name: value for name, value in (more or {}).items() if value is not None}
 
-    def body(self, request_id: str, *, adapter: bool = False) -> bytes:
-        """The JSON of the problem; nothing that a caller sent makes it long. adapter: with the `error` of /v2."""
+    def body(self, request_id: str) -> bytes:
+        """The JSON of the problem; nothing that a caller sent makes it long."""
         found: dict[str, Any] = {
             "type": f"urn:dicoflex:problem:{self.code}",
             "title": self.title,
@@ -88,8 +88,6 @@ class Problem(Exception):  # noqa: N818
                 {"pointer": _cut(pointer, LONGEST_ERROR), "detail": _cut(detail, LONGEST_ERROR)}
                 for pointer, detail in self.errors[:MOST_ERRORS]
             ]
-        if adapter:
-            found["error"] = found["detail"]
         return orjson.dumps(found)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["Question", "Wish", "dump_json", "load_json", "read_question", "read_wish", "seeded", "targets_of"]
+__all__ = [
+    "Question", "Wish", "dump_json", "load_json", "of_instances", "read_question", "read_wish", "seeded", "targets_of",
+]  # fmt: skip
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -84,13 +86,32 @@ def dump_json(value: Any) -> bytes:
         raise Problem("invalid-request", "the settings are nested too deeply; no setting needs ten levels") from None
 
 
-def read_question(body: bytes, model: Model, reader: RowReader, bounds: Settings) -> Question:
+def of_instances(given: Any, model: Model) -> Any:
+    """The question that a body of KServe's V1 protocol is: an instance is an object by feature, or a list in order."""
+    if not isinstance(given, dict) or not isinstance(given.get("instances"), list):
+        text = "the body must be an object with a list of instances"
+        raise Problem("invalid-request", text, errors=[("/instances", "is no list")])
+    if "rows" in given:
+        raise Problem("invalid-request", "rows are unknown beside instances", errors=[("/rows", "is unknown")])
+    names = [str(name) for name in model.schema.names]
+    rows = []
+    for i, instance in enumerate(given["instances"]):
+        if isinstance(instance, list):
+            if len(instance) != len(names):
+                text = f"has {len(instance)} values, and there are {len(names)} features"
+                raise Problem("invalid-rows", f"/instances/{i}: {text}", errors=[(f"/instances/{i}", text)])
+            instance = dict(zip(names, instance, strict=True))
+        rows.append({"values": instance})
+    return {"rows": rows, **{name: value for name, value in given.items() if name != "instances"}}
+
+
+def read_question(given: Any, model: Model, reader: RowReader, bounds: Settings) -> Question:
     """The question of a body, for a model; a `Problem` says what does not fit."""
-    given = load_json(body)
     if not isinstance(given, dict):
         raise Problem("invalid-request", "the body must be an object with rows")
     if "rows" not in given:
         raise Problem("invalid-request", "rows are missing", errors=[("/rows", "is required")])
+    given = dict(given)
     sent = given.pop("rows")
     if not isinstance(sent, list) or not sent:
         raise Problem("invalid-request", "rows must be a list of at least one row", errors=[("/rows", "is no list")])

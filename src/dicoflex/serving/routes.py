@@ -1,10 +1,14 @@
-"""The routes of /v1: models, what they take, explain, explain-lines, verify; and health, metrics, the description."""
+"""The routes of /v1: models, what they take, explain, explain-lines, verify; and health, metrics, the description.
+
+`GET /v1/models`, `GET /v1/models/NAME` and `POST /v1/models/NAME:explain` are as KServe's V1 protocol has them, too.
+"""
 
 from __future__ import annotations
 
 __all__ = ["routes"]
 
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -16,11 +20,12 @@ from starlette.routing import Route
 from dicoflex.errors import UserError
 from dicoflex.serving import counters
 from dicoflex.serving.asking import LeftError, ask, counted, recorded
+from dicoflex.serving.audit import Receipt
 from dicoflex.serving.bodies import JSON, LINES, deadline_of, read_body
 from dicoflex.serving.description import describe
 from dicoflex.serving.lines import Stream
 from dicoflex.serving.problems import Problem, of_error
-from dicoflex.serving.questions import read_question
+from dicoflex.serving.questions import Question, load_json, of_instances, read_question
 from dicoflex.serving.registry import Served
 from dicoflex.serving.results import job_of, results_of, settings_of
 from dicoflex.serving.state import State
@@ -39,12 +44,23 @@ def routes(state: State) -> list[Route]:
         *([Route("/metrics", own.metrics)] if state.settings.metrics_port is None else []),
         Route("/openapi.json", own.description),
         Route("/v1/models", own.models),
+        Route("/v1/models/{name}:explain", own.explain_instances, methods=["POST"]),
         Route("/v1/models/{name}", own.model),
         Route("/v1/models/{name}/request-schema", own.request_schema),
         Route("/v1/models/{name}/explain", own.explain, methods=["POST"]),
         Route("/v1/models/{name}/explain-lines", own.explain_lines, methods=["POST"]),
         Route("/v1/models/{name}/verify", own.verify, methods=["POST"]),
     ]
+
+
+@dataclass(frozen=True)
+class _Answered:
+    """A question and its answers as they are sent; bound: the settings that bound them; record: where they are."""
+
+    question: Question
+    results: list[dict[str, Any]]
+    bound: dict[str, Any]
+    record: Receipt | None
 
 
 class _Routes:
@@ -80,12 +96,13 @@ class _Routes:
         def may(name: str) -> bool:
             return own is None or name in own
 
-        models = [{k: served.facts[k] for k in shown} for name, served in sorted(registry.served.items()) if may(name)]
-        return to_json({"models": models, "failed": [{"name": name} for name in sorted(registry.failed) if may(name)]})
+        served = [{k: one.facts[k] for k in shown} for name, one in sorted(registry.served.items()) if may(name)]
+        failed = [{"name": name} for name in sorted(registry.failed) if may(name)]
+        return to_json({"models": [one["name"] for one in served], "served": served, "failed": failed})
 
     async def model(self, request: Request) -> Response:
         served = self._served(request)
-        return _tagged(request, served, served.facts)
+        return _tagged(request, served, {**served.facts, "ready": True})
 
     async def request_schema(self, request: Request) -> Response:
         served = self._served(request)
@@ -99,25 +116,43 @@ class _Routes:
     # -- answers -------------------------------------------------------------------------------------------------
 
     async def explain(self, request: Request) -> Response:
-        settings = self.state.settings
         served = self._served(request)
+        answered = await self._answered(request, served, lambda given: given)
+        if answered is None:
+            return Response(status_code=LEFT)
+        sent = {
+            **_whose(served),
+            "request_id": request.state.request_id,
+            "settings": settings_of(answered.question.wish, answered.bound),
+            "results": answered.results,
+            "record": answered.record,
+        }
+        return to_json(sent)
+
+    async def explain_instances(self, request: Request) -> Response:
+        """KServe's V1 protocol: one explanation for each instance; settings may stand beside the instances."""
+        served = self._served(request)
+        answered = await self._answered(request, served, lambda given: of_instances(given, served.model))
+        if answered is None:
+            return Response(status_code=LEFT)
+        return to_json({"explanations": answered.results, **_whose(served), "record": answered.record})
+
+    async def _answered(
+        self, request: Request, served: Served, question_of: Callable[[Any], Any]
+    ) -> _Answered | None:  # fmt: skip
+        """The answers to the question that a body is, counted and recorded; None where the caller has left."""
+        settings = self.state.settings
         seconds = deadline_of(request, settings.max_seconds)
-        body = await read_body(request, JSON, most=settings.max_body)
-        question = read_question(body, served.model, served.reader, settings)
+        given = question_of(load_json(await read_body(request, JSON, most=settings.max_body)))
+        question = read_question(given, served.model, served.reader, settings)
         try:
             found = await ask(self.state, job_of(question, served.model), request, seconds)
         except LeftError:
-            return Response(status_code=LEFT)
+            return None
         results = results_of(question.rows.ids, found.rows, question.wish)
         counted(request, served, results, question.wish.n)
-        sent = {
-            "model": {"name": served.name, "fingerprint": served.model.fingerprint},
-            "request_id": request.state.request_id,
-            "settings": settings_of(question.wish, found.bound),
-            "results": results,
-            "record": await recorded(self.state, request, served, question, results),
-        }
-        return to_json(sent)
+        record = await recorded(self.state, request, served, question, results)
+        return _Answered(question, results, found.bound, record)
 
     async def explain_lines(self, request: Request) -> Response:
         served = self._served(request)
@@ -134,7 +169,12 @@ class _Routes:
             checked = await verdicts_of(claims, served.model)
         except UserError as error:
             raise of_error(error) from None
-        return to_json({"model": {"name": served.name, "fingerprint": served.model.fingerprint}, **checked})
+        return to_json({**_whose(served), **checked})
+
+
+def _whose(served: Served) -> dict[str, Any]:
+    """Which model gave an answer."""
+    return {"model": {"name": served.name, "fingerprint": served.model.fingerprint}}
 
 
 def to_json(value: Any, **headers: str) -> Response:
