@@ -28,7 +28,7 @@ import pandas as pd
 from rich.console import Console
 
 from dicoflex import DiCoFlex, cli, datasets, demo, load
-from dicoflex.cli import benchmarks
+from dicoflex.cli import commands
 from dicoflex.runtime.whole_files import replacing, write_text
 
 HERE = Path(__file__).parent
@@ -133,7 +133,7 @@ BESIDE = {"explain (p=2.0)": "dicoflex", "dice-random": "DiCE, random search", "
 
 def measured_figures(results: Path) -> str:
     """The README's three figures: means over the main tables and seeds of the page on answers."""
-    tables = benchmarks.module("tables")
+    tables = commands.module("tables")
     path = results / "answers.json"
     found = {
         method: [figures for name in tables.MAIN for figures in _figures(path, table=name, method=method)]

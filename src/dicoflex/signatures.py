@@ -21,8 +21,7 @@ from typing import Any
 
 from dicoflex.errors import SettingError, SignatureError
 from dicoflex.runtime import strict_json
-from dicoflex.runtime.regular_files import read_bytes
-from dicoflex.runtime.whole_files import write_text
+from dicoflex.runtime.whole_files import read_bytes, write_text
 
 Key = str | os.PathLike[str] | bytes
 ENDING = ".sig"

@@ -14,9 +14,7 @@ import pytest
 from dicoflex import DiCoFlex, cli
 from dicoflex.attacks import Told, attack, attacks_on, guesses_of
 from dicoflex.audit import Effort, leak, odd_rows
-from dicoflex.audit.copies import copies, crowd
-from dicoflex.audit.leaking import NO_PROOF
-from dicoflex.audit.told import told_of_few
+from dicoflex.audit.leaking import NO_PROOF, copies, crowd, told_of_few
 from dicoflex.errors import DataError, SettingError
 from dicoflex.learning import row_density
 from dicoflex.runtime.progress import Deadline

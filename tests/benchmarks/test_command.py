@@ -16,7 +16,7 @@ from benchmarks.options import Options
 from benchmarks.pages import foot
 from benchmarks.registry import EXPERIMENTS, PAPER
 from benchmarks.sources import commit
-from dicoflex.cli import benchmarks as bench
+from dicoflex.cli import commands as bench
 from dicoflex.errors import UserError
 
 PICTURES = {

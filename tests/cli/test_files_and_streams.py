@@ -19,13 +19,13 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from dicoflex import cli, load, model_file
-from dicoflex.cli import streams
+from dicoflex.cli import entry
 from dicoflex.errors import ModelFileError
 from dicoflex.generators import GENERATORS
 from dicoflex.learning import surrogate
 from dicoflex.runtime import whole_files
-from dicoflex.runtime.printable import printable_json
 from dicoflex.views.csv_text import neutral
+from dicoflex.views.words import printable_json
 
 ROWS = 160
 EVIL = '=HYPERLINK("http://evil","x")'
@@ -175,7 +175,7 @@ def test_a_signal_to_end_leaves_no_part(
         os.kill(os.getpid(), signal.SIGTERM)
 
     monkeypatch.setattr(whole_files, "_take_after", end)
-    assert explain(folder, "--out", str(tmp_path / "found.csv")) == streams.TERMINATED == 143
+    assert explain(folder, "--out", str(tmp_path / "found.csv")) == entry.TERMINATED == 143
     assert [path.name for path in tmp_path.iterdir()] == ["found.csv"]
     assert (tmp_path / "found.csv").read_text() == "old"
     assert "terminated" in capsys.readouterr().err

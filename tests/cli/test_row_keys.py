@@ -12,7 +12,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from dicoflex import cli
-from dicoflex.cli.row_keys import made_key, read_key_file
+from dicoflex.cli.tables import made_key, read_key_file
 from dicoflex.errors import SettingError
 from dicoflex.learning import surrogate
 

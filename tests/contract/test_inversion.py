@@ -17,7 +17,7 @@ import pytest
 
 from comparing import Quickly
 from dicoflex import DiCoFlex, Schema, load, model_file
-from dicoflex.audit.copies import are_among
+from dicoflex.audit.leaking import are_among
 from dicoflex.errors import QueryError
 from dicoflex.table.encoding import Encoding
 from dicoflex.table.remembered import row_hashes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dicoflex.cli.example import german
+from dicoflex.cli.explore_command import german
 from dicoflex.explorer import Explorer
 from dicoflex.learning import surrogate
 

@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 import yaml
 
-from dicoflex.cli.serving import ServerFlags
+from dicoflex.cli.serve_command import ServerFlags
 from dicoflex.serving.routes import routes
 from dicoflex.serving.settings import Settings
 from dicoflex.serving.state import State

@@ -51,7 +51,9 @@ def test_what_the_dockerfile_says() -> None:
     assert "STOPSIGNAL SIGTERM" in LAST
     assert "/health/ready" in LAST
     assert not re.search(r"(?i)key|secret|token|password", re.sub(r"#.*", "", LAST))
-    known = set(re.findall(r"variable=\"(\w+)\"", (SOURCE / "dicoflex/cli/serving.py").read_text(encoding="utf-8")))
+    known = set(
+        re.findall(r"variable=\"(\w+)\"", (SOURCE / "dicoflex/cli/serve_command.py").read_text(encoding="utf-8"))
+    )
     ours = {name.removeprefix("DICOFLEX_") for name in variables() if name.startswith("DICOFLEX_")}
     assert ours - {"THREADS"} <= known
 

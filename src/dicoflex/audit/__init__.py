@@ -4,6 +4,5 @@ from __future__ import annotations
 
 __all__ = ["Effort", "LeakReport", "Revealed", "leak", "odd_rows", "reveals"]
 
-from dicoflex.audit.leaking import Effort, LeakReport, leak
-from dicoflex.audit.planting import odd_rows
+from dicoflex.audit.leaking import Effort, LeakReport, leak, odd_rows
 from dicoflex.audit.revealed import Revealed, reveals

@@ -1,12 +1,27 @@
 """The leak audit: what a model and its answers give away about the rows that it learned from, by attacks that are run.
 
-Members are the training rows, others are rows of the same people that the model never saw. What is found of members and
-not of others was learned from them. To find nothing proves nothing: another attack may do better.
+Members are training rows; others are rows of the same population that the model never saw. What is found of members
+and not of others was learned from them. Finding nothing proves nothing: another attack may do better. Three things are
+measured: what the model reveals of few rows (rare levels, single values, extremes), answers that copy a training row,
+and answers that point at few people by their quasi-identifiers.
 """
 
 from __future__ import annotations
 
-__all__ = ["NO_PROOF", "Effort", "LeakReport", "leak"]
+__all__ = [
+    "NO_PROOF",
+    "Copies",
+    "Crowd",
+    "Effort",
+    "LeakReport",
+    "People",
+    "are_among",
+    "copies",
+    "crowd",
+    "leak",
+    "odd_rows",
+    "told_of_few",
+]
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -14,15 +29,175 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from dicoflex.attacks import ATTACKS, DENSITIES, Attack, Guesses, Told, attacks_on, classes_of, guesses_of
-from dicoflex.audit.copies import Copies, Crowd, are_among, copies, crowd
-from dicoflex.audit.people import People, encoded
-from dicoflex.audit.planting import odd_rows
-from dicoflex.audit.told import told_of_few
-from dicoflex.errors import SettingError, named
+from dicoflex.errors import DataError, SettingError, named
 from dicoflex.explainer import Explainer
+from dicoflex.generators.mixed import Mixed
+from dicoflex.model import Model
 from dicoflex.table.encoding import Values
+from dicoflex.table.rarity import counts_of
+from dicoflex.table.remembered import KEY_BYTES, Hashes, row_hashes
+from dicoflex.table.survey import unnamed
+from dicoflex.values import typed
+
+
+def odd_rows(frame: pd.DataFrame, n: int, *, random_state: int | None = None) -> pd.DataFrame:
+    """`n` rows of values of `frame`, every column shuffled by itself, none of them a row of `frame`.
+
+    Plant them among the training rows before `fit`; if they come back among answers, others might.
+
+    >>> rows = pd.DataFrame({"age": range(100), "job": ["cook", "nurse"] * 50})
+    >>> planted = odd_rows(rows, 3, random_state=0)
+    >>> len(planted), planted.merge(rows).empty
+    (3, True)
+    """
+    rng = np.random.default_rng(random_state)
+    columns = {name: frame[name].iloc[rng.integers(0, len(frame), 4 * n)].reset_index(drop=True) for name in frame}
+    drawn = pd.DataFrame(columns)[list(frame.columns)].drop_duplicates()
+    known = pd.MultiIndex.from_frame(frame.astype(object).fillna("missing").astype(str))
+    new = ~pd.MultiIndex.from_frame(drawn.astype(object).fillna("missing").astype(str)).isin(known)
+    return drawn[new].head(n).reset_index(drop=True).astype(frame.dtypes)
+
+
+@dataclass(frozen=True)
+class Copies:
+    """The shares of answers that equal a training row, one of as many training rows as there are held-out rows, and a
+    held-out row: a copy of a row that nobody learned from is chance."""
+
+    answers: int
+    of_members: float
+    of_as_many_members: float
+    of_others: float
+
+
+@dataclass(frozen=True)
+class Crowd:
+    """The shares of rows whose quasi-identifiers no training row has, fewer than five have, and more have."""
+
+    nobody: float
+    few: float
+    more: float
+
+
+def copies(answers: Values, members: Values, others: Values, *, seed: int) -> Copies:
+    """How many answers are somebody's row.
+
+    >>> rows = np.arange(20.0).reshape(10, 2)
+    >>> copies(rows[:4], rows[:2], rows[2:3], seed=0)
+    Copies(answers=4, of_members=0.5, of_as_many_members=0.25, of_others=0.25)
+    """
+    rng = np.random.default_rng(seed)
+    some = members[rng.permutation(len(members))[: len(others)]]
+    shares = [_share(are_among(answers, rows)) for rows in (members, some, others)]
+    return Copies(len(answers), *shares)
+
+
+def are_among(rows: Values, known: Values) -> NDArray[np.bool_]:
+    """Which rows equal one of the known ones."""
+    return np.isin(_hashes(rows), _hashes(known))
+
+
+def crowd(rows: Values, members: Values, columns: list[int]) -> Crowd:
+    """How many training rows share each row's values in some columns.
+
+    >>> crowd(np.array([[1.0], [2.0]]), np.array([[1.0]] * 3), [0])
+    Crowd(nobody=0.5, few=0.5, more=0.0)
+    """
+    known, counts = np.unique(_hashes(members[:, columns]), return_counts=True)
+    wanted = _hashes(rows[:, columns])
+    at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+    k = np.where(known[at] == wanted, counts[at], 0)
+    return Crowd(_share(k == 0), _share((k > 0) & (k < FEW)), _share(k >= FEW))
+
+
+def _share(which: NDArray[np.bool_]) -> float:
+    return float(which.mean()) if len(which) else 0.0
+
+
+def _hashes(rows: Values) -> Hashes:
+    """Rows in one number each; nothing is kept, so any key will do."""
+    return row_hashes(np.ascontiguousarray(rows), bytes(KEY_BYTES))
+
+
+LEAST_ROWS = 100
+MOST_STRANGERS = 500
+
+
+@dataclass(frozen=True)
+class People:
+    """Members and others (a row each, encoded), and rows of strangers that an attacker has besides.
+
+    left_out: how many rows have a value that the model does not know.
+    """
+
+    members: Values
+    others: Values
+    strangers: Values
+    left_out: int
+
+    @classmethod
+    def of(cls, model: Model, train: pd.DataFrame, held_out: pd.DataFrame, *, seed: int) -> People:
+        """A fourth of the held-out rows are strangers, 500 at most; the rest stand against the members."""
+        members, others = encoded(model, train), encoded(model, held_out)
+        if min(len(members), len(others)) < LEAST_ROWS:
+            raise DataError(
+                f"an audit needs {LEAST_ROWS} training and as many held-out rows that the model knows all values of, "
+                f"got {len(members)} and {len(others)}"
+            )
+        order = np.random.default_rng(seed).permutation(len(others))
+        cut = min(len(others) // 4, MOST_STRANGERS)
+        left_out = len(train) + len(held_out) - len(members) - len(others)
+        return cls(members, others[order[cut:]], others[order[:cut]], left_out)
+
+
+def encoded(model: Model, frame: pd.DataFrame) -> Values:
+    """The rows of a frame of which the model knows all values."""
+    lacking = [name for name in model.schema.names if name not in frame.columns]
+    if lacking:
+        raise DataError(f"the rows lack the column {lacking[0]!r} of the model; give tables with its columns")
+    known = ~np.any([unnamed(frame[feature.name], feature) for feature in model.schema.features], axis=0)
+    return model.encoding.encode(frame.loc[known, model.schema.names])
+
+
+FEW = 5
+
+
+def told_of_few(model: Model, train: pd.DataFrame) -> dict[str, int]:
+    """How many levels and single values of the model fewer than five training rows have, but at least one.
+
+    An extreme counts where it is some row's value and fewer than five lie at or beyond it.
+    """
+    found = {"levels": 0, "single values": 0, "extremes": 0}
+    for j, feature in enumerate(model.schema.features):
+        column = train[feature.name]
+        if not feature.is_number:
+            counts = counts_of(column)
+            found["levels"] += sum(0 < counts.get(typed(level), 0) < FEW for level in feature.levels)
+            continue
+        low, high = float(feature.minimum or 0.0), float(feature.maximum or 0.0)
+        numbers = column.dropna().to_numpy(dtype=float)
+        ends = {low: numbers <= low, high: numbers >= high}
+        found["extremes"] += sum(end in numbers and beyond.sum() < FEW for end, beyond in ends.items())
+        # Rows beyond a limit were taken for it, and stand for it together.
+        within = numbers.clip(low, high)
+        found["single values"] += sum(0 < (within == value).sum() < FEW for value in _single(model, j))
+    return {name: int(count) for name, count in found.items()}
+
+
+def _single(model: Model, j: int) -> list[float]:
+    """The values that the file names one by one: of the density's cells, and those at which a number may rest."""
+    named: list[float] = []
+    if isinstance(model.generator, Mixed):
+        grid = model.generator.grid
+        at = slice(grid.offset[j], grid.offset[j + 1])
+        named += grid.low[at][(grid.count[at] == 1) & np.isfinite(grid.low[at])].tolist()
+    if model.coherence is not None:
+        first, last = model.coherence.stops.at[[j, j + 1]]  # noqa: PD008
+        named += model.coherence.stops.value[first:last].tolist()
+    return sorted(set(named))
+
 
 NO_PROOF = "0.5 means that this attack found nothing, not that there is nothing to find"
 DRAWS = 20

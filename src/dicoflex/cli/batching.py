@@ -14,7 +14,7 @@ from dicoflex.cli.constraint_flags import Flags
 from dicoflex.cli.messages import note
 from dicoflex.cli.options import ModelFile, Seed, spread
 from dicoflex.cli.question_flags import Question, Target, arguments_of
-from dicoflex.cli.row_keys import read_key_file
+from dicoflex.cli.tables import read_key_file
 
 PlaceOf = Annotated[
     str, typer.Argument(help="Folder or file, or a URI such as s3://bucket/rows: .parquet, .csv, .csv.gz.")

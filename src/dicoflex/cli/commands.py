@@ -1,19 +1,23 @@
-"""The commands."""
+"""The commands demo, schema, fit, explain, inspect and bench."""
 
 from __future__ import annotations
 
-__all__ = ["app"]
+__all__ = ["app", "folder", "module", "run"]
 
 import json
+import sys
 import time
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
-from dicoflex.cli.auditing import say_reveals
-from dicoflex.cli.callables import CALLABLE, named_callable, named_object
+from dicoflex.cli.audit_commands import say_reveals
 from dicoflex.cli.constraint_flags import Flags
 from dicoflex.cli.messages import (
     counted,
@@ -26,27 +30,64 @@ from dicoflex.cli.messages import (
     say_suggested,
     say_verdicts,
 )
-from dicoflex.cli.options import Drop, ModelFile, Rows, Seed, spread
+from dicoflex.cli.options import CALLABLE, Drop, ModelFile, Rows, Seed, named_callable, named_object, spread
 from dicoflex.cli.question_flags import Question, Target, arguments_of
-from dicoflex.cli.row_keys import made_key, read_key_file
 from dicoflex.cli.tables import (
     TableFlags,
     check_probabilities,
     dependencies_in,
+    made_key,
     query_rows,
+    read_key_file,
     sampled_rows,
     training_rows,
     written_rows,
 )
-from dicoflex.errors import SettingError
-from dicoflex.runtime.printable import printable_json
+from dicoflex.errors import SettingError, UserError
 from dicoflex.runtime.whole_files import write_text
 from dicoflex.table.files import check_folder, ending_of, write_parquet
+from dicoflex.views.words import printable_json
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from dicoflex.answers.counterfactuals import Counterfactuals
+
+
+NAME = "benchmarks"
+MARK = "__init__.py"
+
+
+def run(argv: Sequence[str]) -> None:
+    """Run the command `benchmarks.command` with these names and options; without any, it shows its help."""
+    module("command").main([*argv] or ["--help"])
+
+
+def module(name: str) -> ModuleType:
+    """A module of the checkout's package `benchmarks`, which stands on no path and is imported from its folder."""
+    if NAME not in sys.modules:
+        spec = spec_from_file_location(NAME, folder() / MARK)
+        assert spec is not None
+        assert spec.loader is not None
+        sys.modules[NAME] = module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[NAME])
+    return import_module(f"{NAME}.{name}")
+
+
+def folder(package: Path | None = None) -> Path:
+    """The folder `benchmarks` of the checkout that `package` (None: this one) stands in.
+
+    An installed package has none; that is a `UserError`.
+    """
+    root = (package or Path(__file__).resolve().parents[1]).parents[1]
+    place = root / NAME
+    if not (place / MARK).is_file():
+        raise UserError(
+            f"the experiments are not part of the installed package, and {root} is no source checkout; "
+            'clone the repository, install it with pip install --editable ".[bench]", and run dicoflex bench from there'
+        )
+    return place
+
 
 BROKEN = 4
 RESULT_ENDINGS = (".csv", ".json", ".html", ".parquet")
@@ -314,9 +355,8 @@ def explain(
 @app.command(add_help_option=False, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def bench(context: typer.Context) -> None:
     """Run experiments and benchmarks from a source checkout: 'dicoflex bench all --quick', 'dicoflex bench speed'."""
-    from dicoflex.cli import benchmarks
 
-    benchmarks.run(context.args)
+    run(context.args)
 
 
 @app.command()

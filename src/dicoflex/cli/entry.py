@@ -1,29 +1,72 @@
-"""The way into the command line, and its exit codes."""
+"""The way into the command line: its exit codes, signals, and streams that take any text."""
 
 from __future__ import annotations
 
-__all__ = ["main"]
+__all__ = ["TERMINATED", "main"]
 
+import codecs
+import contextlib
+import io
+import signal
 import sys
+import threading
 import traceback
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from dicoflex.cli import audit_log, auditing, batching, exploring, serving, signing
+from dicoflex.cli import audit_commands, audit_log, batching, explore_command, serve_command, signing
 from dicoflex.cli.commands import app
 from dicoflex.cli.messages import note
-from dicoflex.cli.streams import TERMINATED, any_text, heeding_termination
 from dicoflex.errors import UserError
+
+TERMINATED = 128 + 15
+NAME = "dicoflex-plain"
+PLAIN = str.maketrans("→▲▼●✓✗–…·▰▱×", ">^v*+x-..#.x")
+"""Signs that encodings of few letters lack, as letters of the same width."""
+
+
+def any_text() -> None:
+    """Let the standard streams spell out what their encoding lacks, as on a redirected Windows console."""
+    codecs.register_error(NAME, _spelt_out)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and not stream.encoding.lower().startswith("utf"):
+            stream.reconfigure(errors=NAME)
+
+
+def _spelt_out(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    lacking = error.object[error.start : error.end].translate(PLAIN)
+    return "".join(c if c.isascii() else c.encode("unicode_escape").decode() for c in lacking), error.end
+
+
+@contextlib.contextmanager
+def heeding_termination() -> Iterator[None]:
+    """Turn SIGTERM into an end like any other, so that half-written files are removed; a handler set before stays."""
+    able = threading.current_thread() is threading.main_thread()
+    if not able or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, _end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _end(*_: Any) -> None:
+    raise SystemExit(TERMINATED)
+
 
 INTERRUPTED = 130
 ENDED = {INTERRUPTED: "interrupted", TERMINATED: "terminated"}
 
-for command in (*signing.COMMANDS, *serving.COMMANDS, *batching.COMMANDS, *exploring.COMMANDS):
+for command in (*signing.COMMANDS, *serve_command.COMMANDS, *batching.COMMANDS, *explore_command.COMMANDS):
     app.command()(command)
-auditing.app.add_typer(audit_log.app)
-app.add_typer(auditing.app, name="audit")
+audit_commands.app.add_typer(audit_log.app)
+app.add_typer(audit_commands.app, name="audit")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -26,7 +26,7 @@ from rich.console import Console
 from rich.text import Text
 
 from dicoflex.errors import ModelFileError
-from dicoflex.runtime.printable import printable, printable_lines
+from dicoflex.views.words import printable, printable_lines
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,8 +13,7 @@ import typer
 from dicoflex.cli.messages import counted, note
 from dicoflex.errors import SettingError, SignatureError
 from dicoflex.runtime import strict_json
-from dicoflex.runtime.regular_files import read_bytes
-from dicoflex.runtime.whole_files import write_text
+from dicoflex.runtime.whole_files import read_bytes, write_text
 
 MOST_BYTES = 2**30
 Signed = Annotated[Path, typer.Argument(help="Model file, or a record (.json).", show_default=False)]

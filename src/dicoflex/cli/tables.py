@@ -1,12 +1,20 @@
-"""The rows that commands are given: training tables with their schema, and rows to explain."""
+"""The tables that commands read, training rows with a schema and rows to explain, and the key of remembered rows."""
 
 from __future__ import annotations
 
 __all__ = [
-    "TableFlags", "check_probabilities", "dependencies_in", "query_rows", "sampled_rows", "training_rows",
+    "TableFlags",
+    "check_probabilities",
+    "dependencies_in",
+    "made_key",
+    "query_rows",
+    "read_key_file",
+    "sampled_rows",
+    "training_rows",
     "written_rows",
-]  # fmt: skip
+]
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -203,3 +211,29 @@ def _assigned(pairs: Sequence[str], option: str) -> dict[str, str]:
             raise SettingError(f"{option} {pair!r} must read column=value, as in {option} sector=...")
         assigned[column] = value
     return assigned
+
+
+def made_key(path: Path) -> bytes:
+    """The key in the file `path`; where there is no such file, a fresh key is written to it."""
+    from dicoflex.table.remembered import new_key
+
+    if path.exists():
+        return read_key_file(path)
+    key = new_key()
+    try:
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
+            file.write(key.hex() + "\n")
+    except OSError as error:
+        raise SettingError(f"{path} can't be written: {error.strerror}; give a file in a folder that exists") from None
+    return key
+
+
+def read_key_file(path: Path) -> bytes:
+    """The key in the file `path`, 64 hexadecimal digits."""
+    from dicoflex.table.remembered import read_key
+
+    try:
+        text = path.read_text(encoding="ascii")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingError(f"{path} can't be read as a key: {error}; give the file that 'fit' wrote") from None
+    return read_key(text, f"the key in {path}")

@@ -1,7 +1,4 @@
-"""One set of limits over many people: who has a way, by group, told while it is worked out.
-
-People told apart by a feature: its levels, or quarters of a number.
-"""
+"""One set of limits over many people: who can reach the target, by group, reported while it is computed."""
 
 from __future__ import annotations
 

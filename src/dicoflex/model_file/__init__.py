@@ -31,8 +31,7 @@ from dicoflex.model_file.layout import (
 )
 from dicoflex.model_file.taking import Arrays
 from dicoflex.runtime import strict_json
-from dicoflex.runtime.regular_files import opened
-from dicoflex.runtime.whole_files import replacing
+from dicoflex.runtime.whole_files import opened, replacing
 
 FORMAT = "dicoflex-model"
 VERSION = 4

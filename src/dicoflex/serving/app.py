@@ -16,8 +16,8 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 
-from dicoflex.serving.gate import Gate, problem_response
-from dicoflex.serving.logs import log
+from dicoflex.serving.middleware import Gate, problem_response
+from dicoflex.serving.monitoring import log
 from dicoflex.serving.problems import Problem, of_error
 from dicoflex.serving.routes import routes
 from dicoflex.serving.server import SETTINGS_VARIABLE

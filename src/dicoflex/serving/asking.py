@@ -11,11 +11,11 @@ from typing import Any
 from starlette.requests import Request
 
 from dicoflex.answers.outcome import FOUND
-from dicoflex.serving import counters
+from dicoflex.serving import monitoring
 from dicoflex.serving.audit import AuditLog, Receipt, Record
 from dicoflex.serving.engine import Answered
 from dicoflex.serving.gathering import Job
-from dicoflex.serving.logs import log
+from dicoflex.serving.monitoring import log
 from dicoflex.serving.problems import Problem
 from dicoflex.serving.questions import Question
 from dicoflex.serving.registry import Served
@@ -40,7 +40,7 @@ async def ask(state: State, job: Job, request: Request, seconds: float) -> Answe
         if job.done in done:
             return job.done.result()
         if gone in done:
-            counters.connections_left.inc()
+            monitoring.connections_left.inc()
             raise LeftError
         raise Problem("deadline", f"there was no answer within {seconds:g} seconds; ask for fewer rows at a time")
     finally:
@@ -58,11 +58,11 @@ def counted(request: Request, served: Served, results: Sequence[dict[str, Any]],
     """Count what was answered, and leave it for the log line: numbers, no values."""
     name = served.name
     found = sum(len(row["counterfactuals"]) for row in results)
-    counters.rows.labels(name).inc(len(results))
-    counters.answers.labels(name).inc(found)
+    monitoring.rows.labels(name).inc(len(results))
+    monitoring.answers.labels(name).inc(found)
     for status, count in statuses(results).items():
         if status != FOUND:
-            counters.shortfall.labels(name, status).inc(count)
+            monitoring.shortfall.labels(name, status).inc(count)
     request.state.facts |= {"model": name, "fingerprint": served.model.fingerprint, "rows": len(results), "n": n}
 
 
@@ -93,5 +93,5 @@ async def written(audit: AuditLog, entry: Record) -> Receipt:
         return await audit.append(entry)
     except OSError as error:
         log.error("the audit log can't be written", why=error.strerror)
-        counters.refused.labels("not-recorded").inc()
+        monitoring.refused.labels("not-recorded").inc()
         raise Problem("not-recorded", "the audit log can't be written; the log has more", headers=LATER) from None

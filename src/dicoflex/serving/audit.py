@@ -30,8 +30,8 @@ from typing import Any
 import orjson
 
 from dicoflex.errors import DataError, SettingError, SignatureError
-from dicoflex.runtime.regular_files import read_bytes
-from dicoflex.serving import counters
+from dicoflex.runtime.whole_files import read_bytes
+from dicoflex.serving import monitoring
 from dicoflex.signatures import Key, check_record, sign_record
 
 ENDING = ".jsonl"
@@ -155,7 +155,7 @@ class AuditLog:
         while text:
             text = text[os.write(self.descriptor, text) :]
         os.fsync(self.descriptor)
-        counters.audit_head.set(self.seq)
+        monitoring.audit_head.set(self.seq)
         self.last, self.size = receipts[-1], os.fstat(self.descriptor).st_size
         return receipts
 

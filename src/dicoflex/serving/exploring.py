@@ -29,10 +29,8 @@ from dicoflex.explorer.explorer import STREAMED
 from dicoflex.explorer.question import feature_in
 from dicoflex.runtime.threads import use_threads
 from dicoflex.serving.app import HTTP_PROBLEMS
-from dicoflex.serving.bodies import JSON, LINES, read_body
 from dicoflex.serving.connections import BoundedProtocol
-from dicoflex.serving.explorer_gate import ExplorerGate
-from dicoflex.serving.gate import problem_response
+from dicoflex.serving.middleware import JSON, LINES, ExplorerGate, problem_response, read_body
 from dicoflex.serving.problems import Problem, of_error
 from dicoflex.serving.server import listen
 from dicoflex.serving.settings import LOOPBACK

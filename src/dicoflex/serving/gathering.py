@@ -20,7 +20,7 @@ from typing import Any
 from dicoflex.errors import UserError
 from dicoflex.model import Model
 from dicoflex.request import Request
-from dicoflex.serving import counters
+from dicoflex.serving import monitoring
 from dicoflex.serving.engine import Answered, Cells, answer
 from dicoflex.serving.problems import Problem, of_error
 
@@ -88,11 +88,11 @@ class Gatherer:
     def submit(self, job: Job) -> None:
         """Let a job wait for its turn; too many are a `Problem`."""
         if len(self.waiting) >= self.most_waiting:
-            counters.refused.labels("overloaded").inc()
+            monitoring.refused.labels("overloaded").inc()
             text = f"{len(self.waiting)} requests wait already; try again in a second"
             raise Problem("overloaded", text, headers={"Retry-After": "1"})
         self.waiting.append(job)
-        counters.waiting.set(len(self.waiting))
+        monitoring.waiting.set(len(self.waiting))
         self.some.set()
 
     async def run(self) -> None:
@@ -106,7 +106,7 @@ class Gatherer:
                 continue
             started = time.perf_counter()
             results = await loop.run_in_executor(self.thread, _answer, slices)
-            counters.seconds.labels("compute").observe(time.perf_counter() - started)
+            monitoring.seconds.labels("compute").observe(time.perf_counter() - started)
             for part, result in zip(slices, results, strict=True):
                 self._keep(part, result)
 
@@ -122,27 +122,27 @@ class Gatherer:
         while self.waiting and room > 0:
             job = self.waiting.popleft()
             if not job.is_wanted:
-                counters.abandoned.inc()
+                monitoring.abandoned.inc()
             elif taken and (not self.together or job.key != taken[0].job.key):
                 left.append(job)
             else:
                 if not taken:
                     room = min(MOST_ROWS, max(1, MOST_ANSWERS // job.request.n))
                 if not job.rows:
-                    counters.seconds.labels("queue").observe(time.perf_counter() - job.since)
+                    monitoring.seconds.labels("queue").observe(time.perf_counter() - job.since)
                 count = min(room, job.n_left)
                 taken.append(_Slice(job, len(job.rows), len(job.rows) + count))
                 room -= count
         self.waiting.extendleft(reversed(left))
-        counters.waiting.set(len(self.waiting))
+        monitoring.waiting.set(len(self.waiting))
         if taken:
-            counters.gathered.observe(sum(part.high - part.low for part in taken))
+            monitoring.gathered.observe(sum(part.high - part.low for part in taken))
         return taken
 
     def _keep(self, part: _Slice, result: Answered | Exception) -> None:
         job = part.job
         if not job.is_wanted:
-            counters.abandoned.inc()
+            monitoring.abandoned.inc()
         elif isinstance(result, Exception):
             job.done.set_exception(result)
         else:

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dicoflex.errors import SettingError
-from dicoflex.runtime.regular_files import read_bytes
-from dicoflex.serving.logs import log
+from dicoflex.runtime.whole_files import read_bytes
+from dicoflex.serving.monitoring import log
 from dicoflex.serving.problems import Problem
 
 MOST_BYTES = 2**20

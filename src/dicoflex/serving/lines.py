@@ -18,7 +18,7 @@ import orjson
 from starlette.requests import Request
 
 from dicoflex.request import REPLACE
-from dicoflex.serving import counters
+from dicoflex.serving import monitoring
 from dicoflex.serving.asking import counted, written
 from dicoflex.serving.engine import Answered
 from dicoflex.serving.problems import Problem
@@ -74,7 +74,7 @@ class Stream:
             yield _line({"problem": orjson.loads(problem.body(request.state.request_id))})
             return
         except (asyncio.CancelledError, GeneratorExit):
-            counters.connections_left.inc()
+            monitoring.connections_left.inc()
             raise
         try:
             record = await self._record(request, whole)

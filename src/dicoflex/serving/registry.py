@@ -20,8 +20,8 @@ from typing import Any
 
 from dicoflex.errors import UserError, named
 from dicoflex.model import Model
-from dicoflex.serving import counters
-from dicoflex.serving.logs import log
+from dicoflex.serving import monitoring
+from dicoflex.serving.monitoring import log
 from dicoflex.serving.problems import Problem
 from dicoflex.serving.rows import RowReader
 from dicoflex.serving.schemas import facts_of, request_schema
@@ -117,14 +117,14 @@ class Registry:
             return
         self.served[name] = Served(name, model, datetime.now(UTC).isoformat(timespec="seconds"))
         self.failed.pop(name, None)
-        counters.model_info.labels(name, model.fingerprint).set(time.time())
-        counters.stale.labels(name).set(0)
+        monitoring.model_info.labels(name, model.fingerprint).set(time.time())
+        monitoring.stale.labels(name).set(0)
         log.info("model", name=name, fingerprint=model.fingerprint)
 
     def _fail(self, name: str, why: str) -> None:
         self.failed[name] = why
-        counters.reloads_failed.inc()
-        counters.stale.labels(name).set(1)
+        monitoring.reloads_failed.inc()
+        monitoring.stale.labels(name).set(1)
         log.error("model can't be used", name=name, why=why)
 
     def _forget(self, name: str) -> None:

@@ -18,12 +18,12 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from dicoflex.errors import UserError
-from dicoflex.serving import counters
+from dicoflex.serving import monitoring
 from dicoflex.serving.asking import LeftError, ask, counted, recorded
 from dicoflex.serving.audit import Receipt
-from dicoflex.serving.bodies import JSON, LINES, deadline_of, read_body
 from dicoflex.serving.description import describe
 from dicoflex.serving.lines import Stream
+from dicoflex.serving.middleware import JSON, LINES, deadline_of, read_body
 from dicoflex.serving.problems import Problem, of_error
 from dicoflex.serving.questions import Question, load_json, of_instances, read_question
 from dicoflex.serving.registry import Served
@@ -82,7 +82,7 @@ class _Routes:
     async def metrics(self, request: Request) -> Response:
         if request.state.models is not None:
             raise Problem("forbidden", "the metrics name all models, and the key is for some; see --metrics-port")
-        return Response(counters.page(), media_type=CONTENT_TYPE_LATEST)
+        return Response(monitoring.page(), media_type=CONTENT_TYPE_LATEST)
 
     async def description(self, request: Request) -> Response:
         return to_json(describe(self.state, request.state.models))

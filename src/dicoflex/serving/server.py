@@ -101,8 +101,7 @@ def _serve_metrics(settings: Settings) -> None:
     """Tell the counts on a port of their own, if that is asked for."""
     if settings.metrics_port is None:
         return
-    from dicoflex.serving.counters import serve_page
-    from dicoflex.serving.logs import log
+    from dicoflex.serving.monitoring import log, serve_page
 
     try:
         port = serve_page(settings.metrics_port, settings.host)
@@ -118,7 +117,7 @@ def _shown(host: str) -> str:
 
 
 def _say(listening: socket.socket, settings: Settings) -> None:
-    from dicoflex.serving.logs import log
+    from dicoflex.serving.monitoring import log
 
     host, port = listening.getsockname()[:2]
     log.info("listening", url=f"http://{_shown(host)}:{port}", models=str(settings.models), workers=settings.workers)

@@ -18,7 +18,7 @@ from dicoflex.request import Request
 from dicoflex.serving.audit import AuditLog
 from dicoflex.serving.gathering import Gatherer
 from dicoflex.serving.keys import Keys
-from dicoflex.serving.logs import log
+from dicoflex.serving.monitoring import log
 from dicoflex.serving.registry import Registry
 from dicoflex.serving.server import LOADING
 from dicoflex.serving.settings import Settings

@@ -1,4 +1,4 @@
-"""Signs, marks, counts and numbers as people read them."""
+"""Signs, marks, counts and numbers as people read them, and text made safe for any terminal."""
 
 from __future__ import annotations
 
@@ -14,18 +14,43 @@ __all__ = [
     "joined",
     "likelihood_word",
     "percent",
+    "printable",
+    "printable_json",
+    "printable_lines",
     "shown",
     "usual_word",
 ]
 
+import json
 import math
 from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
 
-from dicoflex.runtime.printable import printable
 from dicoflex.table.feature import Feature, Kind
+
+
+def printable(text: str) -> str:
+    r"""Text whose line breaks and control characters, which could disturb a terminal, are spelt out.
+
+    >>> print(printable("a\x1b[2Jb"), printable(""))
+    a\x1b[2Jb ""
+    """
+    if not text:
+        return '""'
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def printable_lines(text: str) -> str:
+    """The same for text of several lines, whose breaks are meant."""
+    return "\n".join(printable(line) if line else "" for line in text.split("\n"))
+
+
+def printable_json(text: str) -> str:
+    """JSON text with the same value, in which nothing disturbs a terminal."""
+    return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
+
 
 MISSING = "missing"
 SIGNS = {"up": "▲", "down": "▼", "other": "●"}

@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, Playwright, sync_playwright
 
 from conftest import small_surrogate
-from dicoflex.cli.example import german
+from dicoflex.cli.explore_command import german
 from explorer.browser.running import Running, explored
 from explorer.browser.sight import Sight
 

@@ -16,8 +16,7 @@ from rich.text import Text
 from dicoflex.cli.constraint_flags import features
 from dicoflex.cli.messages import note, print_table
 from dicoflex.cli.options import Drop, ModelFile, Rows, Seed
-from dicoflex.cli.row_keys import read_key_file
-from dicoflex.cli.tables import query_rows
+from dicoflex.cli.tables import query_rows, read_key_file
 from dicoflex.runtime.whole_files import write_text
 from dicoflex.table.files import check_folder
 

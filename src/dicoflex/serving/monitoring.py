@@ -1,4 +1,4 @@
-"""What a server counts, for Prometheus: names and counts, and nothing of anybody's values."""
+"""What a server counts, for Prometheus, and its log of JSON lines: never anybody's values."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ __all__ = [
     "audit_head",
     "connections_left",
     "gathered",
+    "log",
     "model_info",
     "page",
     "refused",
@@ -22,7 +23,10 @@ __all__ = [
 ]
 
 import os
+import sys
+from typing import Any
 
+import structlog
 from prometheus_client import REGISTRY as OWN
 from prometheus_client import (
     CollectorRegistry,
@@ -33,6 +37,16 @@ from prometheus_client import (
     multiprocess,
     start_http_server,
 )
+
+log: Any = structlog.wrap_logger(
+    structlog.WriteLogger(sys.stdout),  # a line in one piece, so that those of workers don't mix
+    processors=[
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.JSONRenderer(),
+    ],
+)
+
 
 SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)

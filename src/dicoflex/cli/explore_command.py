@@ -1,8 +1,8 @@
-"""The command that opens the explorer."""
+"""The command that opens the explorer, and the shipped example for users who have no model yet."""
 
 from __future__ import annotations
 
-__all__ = ["COMMANDS"]
+__all__ = ["COMMANDS", "german"]
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,12 +13,46 @@ import typer
 from dicoflex.cli.messages import counted, note
 from dicoflex.cli.options import Drop, repeated, spread
 from dicoflex.errors import SettingError
+from dicoflex.runtime.extras import extra
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from dicoflex.explorer import Explorer
+    from dicoflex.explorer import Explorer, Texts
     from dicoflex.model import Model
+
+
+SECONDS = 4.0
+FIT = {"passes": 2, "rounds": 0}
+"""A page to try needs no better model: half of the work, and answers that hold."""
+PEOPLE = 200
+
+
+def german(*, seconds: float | None = SECONDS, seed: int = 0) -> tuple[Model, pd.DataFrame, Texts]:
+    """A model of the German credit table, people that it was not learned from, and what things are called.
+
+    Its surrogate is a copy of the classifier, so that a fit of seconds is right about who has which result.
+    """
+    from dicoflex import datasets
+    from dicoflex.explorer import Texts
+
+    with extra("fit", to="learn a model"):
+        from sklearn.compose import make_column_transformer
+        from sklearn.linear_model import LogisticRegression
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+        from dicoflex.estimator import DiCoFlex
+    data = datasets.load("german")
+    numbers = [f.name for f in data.schema.features if f.is_number]
+    others = [f.name for f in data.schema.features if not f.is_number]
+    columns = make_column_transformer((StandardScaler(), numbers), (OneHotEncoder(handle_unknown="ignore"), others))
+    clf = make_pipeline(columns, LogisticRegression(max_iter=1000)).fit(data.X_train, data.y_train)
+    schema = data.schema.with_constraints(data.preset)
+    explainer = DiCoFlex(schema=schema, fit_config=FIT, max_seconds=seconds, random_state=seed, verbose=False)
+    explainer.fit(data.X_train, model=clf, surrogate="exact")
+    texts = Texts(name="German credit", word="applicant", wanted="0", results={"0": "granted", "1": "refused"})
+    return explainer.model_, data.X_test.head(PEOPLE), texts
 
 
 @dataclass(frozen=True)
@@ -127,7 +161,6 @@ def _of_scores(model: Model, target: str | None) -> tuple[Model, str]:
 
 
 def _example(*, texts: Path | None, **options: Any) -> Explorer:
-    from dicoflex.cli.example import german
     from dicoflex.explorer import Explorer, Texts
 
     named = None if texts is None else Texts.load(texts)
