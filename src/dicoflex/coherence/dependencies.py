@@ -3,8 +3,6 @@
 They are found on all training rows, with a tolerance for rounding; a rate may be another in one row of two hundred.
 In an answer the dependent feature follows: it is never chosen, and stays the query's where nothing that it depends
 on changed.
-
-One exact dependency: a feature linear in others, a product, an amount times a rate, or settled by a value.
 """
 
 from __future__ import annotations

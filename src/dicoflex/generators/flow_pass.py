@@ -1,6 +1,4 @@
-"""A flow's pass on single points, forward and back, by the core.
-
-A flow's weights as plain arrays, by zuko's names: what shapes they have, and the networks that they make.
+"""A flow's weights as plain arrays, by zuko's names, and its pass on single points by the core, forward and back.
 
 A file's arrays are compared with these shapes before anything is made of them, and a restored flow answers from the
 arrays alone: zuko would need room that grows with the square of the reals.

@@ -3,9 +3,7 @@
 A program reads a row and its query as encoded values. Truth is 1 and 0; a number that is missing or has no result
 is NaN, and whatever compares with it is false.
 
-Levels that compare so with a value, as codes.
-
-Features that follow from others, as programs: set after the rest of a row was drawn, or whenever it moves.
+Derived features are such programs too: they are set after the rest of a row was drawn, or whenever it moves.
 """
 
 from __future__ import annotations

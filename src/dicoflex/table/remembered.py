@@ -1,6 +1,6 @@
 """The training rows that a model remembers: hashes under a key that stands in no file.
 
-A keyed hash of rows: without the key it can be neither run backwards nor tried on a guess.
+Without the key a hash can neither be inverted nor compared with a guess.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What the columns of a table are: inferred, overridable, readable, JSON; with constraints that always bind.
-
-Whether constraints fit the features that they name.
-"""
+"""What the columns of a table are: inferred, overridable, readable, JSON; with constraints that always bind."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The rows to learn from, and what one pass over all rows tells.
+"""The rows to learn from, without those of rare values, and what one pass over all rows yields.
 
-The rows that a schema leaves out: those with a level, or a missing value, that fewer than its `min_count` have.
+A row is left out for a level, or a missing value, that fewer than the schema's `min_count` rows have.
 """
 
 from __future__ import annotations

@@ -12,8 +12,6 @@ With a `min_count` above one no cell tells of fewer rows: what fewer have is no 
 that fewer lie in is left out, and cells are cut at round numbers. What lies nowhere then belongs to the cell before
 it. Probabilities over cells are therefore a piecewise linear distribution function with jumps where the data has
 jumps. A number that may be missing has one more cell for that.
-
-A number's values cut into cells: atoms where rows share a value, runs and intervals between them.
 """
 
 from __future__ import annotations

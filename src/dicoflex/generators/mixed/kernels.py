@@ -4,13 +4,8 @@ Draws of one query that agree so far share their work: they are one *group* unti
 of a draw depends on its own query, key and number alone, so batching and threads can't change it.
 
 Under limits every step is restricted to what is allowed given the features before it: each state's mass is scaled
-by the allowed share of its cell (0 where none of it is), and a value is drawn from the allowed part alone; see
-`lookahead`. Budgets keep back what features that have to change will need, and rules look ahead to what later
+by the allowed share of its cell (0 where none of it is), and a value is drawn from the allowed part alone. Budgets keep back what features that have to change will need, and rules look ahead to what later
 features may still be.
-
-The limits of one call as the core's sampler reads them: what part of each state a step may draw.
-
-Everything here depends on a query and on the features drawn so far, never on the network.
 """
 
 from __future__ import annotations
