@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from scipy.special import betaincinv
 
-from dicoflex._types import Floats, Ints
+from dicoflex._types import Arrays, Floats, Ints
 from dicoflex.errors import ModelFileError
-from dicoflex.model_file.taking import Arrays, refuse, refuse_others, taken
+from dicoflex.model_file.taking import refuse, refuse_others, taken
 
 SORTS = ("free", "few", "frozen")
 """How tightly was asked: anything may change, few features (p below a half), or some are frozen or limited."""

@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicoflex import model_file, surrogate
-from dicoflex._types import Floats
+from dicoflex._types import Arrays, Floats
 from dicoflex.certificate import SURVIVES, Certificate, Survival
 from dicoflex.coherence import Coherence
 from dicoflex.errors import ConfidenceError, ModelFileError, SettingError, UserError, named
 from dicoflex.generators import GENERATORS
 from dicoflex.generators.base import Generator
-from dicoflex.model_file.taking import Arrays, refuse, refuse_others, taken
+from dicoflex.model_file.taking import refuse, refuse_others, taken
 from dicoflex.refinement.judges import Judges
 from dicoflex.score import Score
 from dicoflex.signatures import Key

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dicoflex._types import Floats
-from dicoflex.model_file.taking import Arrays, refuse, refuse_others, taken
+from dicoflex._types import Arrays, Floats
+from dicoflex.model_file.taking import refuse, refuse_others, taken
 from dicoflex.table.rarity import round_count, round_near
 
 KNOTS = 51

@@ -15,7 +15,7 @@ import torch
 from benchmarks.cells import Result
 from benchmarks.experiments.speed import sampling, search, startup
 from benchmarks.timing import BestThreads, Work, in_turns
-from dicoflex.datasets.files import FOLDER_VARIABLE
+from dicoflex.datasets.downloads import FOLDER_VARIABLE
 from dicoflex.neighbours import Neighbours
 
 

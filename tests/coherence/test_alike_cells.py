@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from dicoflex import Schema
-from dicoflex.coherence.bins import Bins
+from dicoflex.coherence.seen_pairs import Bins
 from dicoflex.learning import row_density
 from dicoflex.learning.row_density import learn_row_density
 from dicoflex.table.encoding import Encoding

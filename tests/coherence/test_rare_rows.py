@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from dicoflex.coherence import Coherence
-from dicoflex.coherence.bins import Bins
 from dicoflex.coherence.row_density import QUANTILES
+from dicoflex.coherence.seen_pairs import Bins
 from dicoflex.generators.base import Table
 from dicoflex.learning.coherence import learn_coherence
 from dicoflex.learning.dependencies import find_dependencies

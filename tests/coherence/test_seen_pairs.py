@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dicoflex.coherence.bins import Bins
-from dicoflex.coherence.seen_pairs import FALSE_ALARMS, LEFT_ASIDE, SeenPairs
+from dicoflex.coherence.seen_pairs import FALSE_ALARMS, LEFT_ASIDE, Bins, SeenPairs
 from dicoflex.errors import ModelFileError
 from dicoflex.table.encoding import Encoding
 from dicoflex.table.schema import Schema

@@ -14,8 +14,8 @@ from dicoflex.answers import verification
 from dicoflex.cli import main
 from dicoflex.cli.constraint_flags import FORMS, PLAIN, Flags, constraints
 from dicoflex.constraints import Constraints, delta, per_unit
-from dicoflex.constraints.joining import combine
 from dicoflex.constraints.kinds import KINDS, Flag
+from dicoflex.constraints.statement import combine
 from dicoflex.errors import ConstraintError
 from dicoflex.limits.limits import Limits
 from dicoflex.table.encoding import Encoding

@@ -14,9 +14,8 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from dicoflex.constraints import Constraints, delta, per_unit, relative
-from dicoflex.constraints.joining import combine
 from dicoflex.constraints.parts import PerUnit, Range
-from dicoflex.constraints.statement import has_multiple
+from dicoflex.constraints.statement import combine, has_multiple
 from dicoflex.errors import ConstraintError, RuleError
 from dicoflex.limits.limits import Limits
 from dicoflex.table.encoding import Encoding

@@ -15,8 +15,9 @@ import pandas as pd
 import pytest
 
 from dicoflex import datasets
-from dicoflex.datasets import checksum, load, names, openml, recipes, two_moons
-from dicoflex.datasets import files as files_of_tables
+from dicoflex.datasets import checksum, load, names, recipes, two_moons
+from dicoflex.datasets import downloads as files_of_tables
+from dicoflex.datasets import files as openml
 from dicoflex.datasets.recipes import EDUCATION, RECIPES
 from dicoflex.errors import DataError
 from dicoflex.table.feature import Kind

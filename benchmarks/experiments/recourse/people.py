@@ -25,7 +25,7 @@ from sklearn.preprocessing import StandardScaler
 from benchmarks.tasks import Task
 from dicoflex import Constraints, Schema, delta
 from dicoflex.datasets import Dataset
-from dicoflex.datasets.files import find, folders
+from dicoflex.datasets.downloads import find, folders
 from dicoflex.errors import DataError
 
 TABLE, FILE, LABEL, GOOD, BAD = "reach-german", "german.csv", "good", 1, 0

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicoflex.constraints import Constraints
-from dicoflex.constraints.joining import combine
+from dicoflex.constraints.statement import combine
 from dicoflex.errors import ConstraintError, QueryError, named
 from dicoflex.limits.plan import Plan
 from dicoflex.model import Model

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from dicoflex._types import Arrays
 from dicoflex.coherence import Coherence
 from dicoflex.generators.mixed import Mixed
 from dicoflex.model import CONFIDENCE_ARRAYS, EXACT, Model
-from dicoflex.model_file.taking import Arrays
 from dicoflex.surrogate import Forest
 from dicoflex.table.feature import Feature
 from dicoflex.table.marginals import LEAST_COUNT, Marginals

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dicoflex._types import Arrays
 from dicoflex.coherence.dependencies import Dependencies
 from dicoflex.coherence.row_density import RowDensity
 from dicoflex.coherence.seen_pairs import SeenPairs
 from dicoflex.coherence.stops import Stops
-from dicoflex.model_file.taking import Arrays
 from dicoflex.table.encoding import Values
 from dicoflex.table.schema import Schema
 

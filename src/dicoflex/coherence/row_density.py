@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicoflex import _core
-from dicoflex._types import Floats, Ints
-from dicoflex.coherence.bins import Bins
-from dicoflex.model_file.taking import Arrays, refuse, refuse_others, taken
+from dicoflex._types import Arrays, Floats, Ints
+from dicoflex.coherence.seen_pairs import Bins
+from dicoflex.model_file.taking import refuse, refuse_others, taken
 from dicoflex.runtime.threads import in_threads
 from dicoflex.table.encoding import Values
 from dicoflex.table.schema import Schema

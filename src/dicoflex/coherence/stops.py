@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dicoflex._types import Floats
-from dicoflex.coherence.bins import Bins
-from dicoflex.model_file.taking import Arrays, refuse, refuse_others, taken
+from dicoflex._types import Arrays, Floats
+from dicoflex.coherence.seen_pairs import Bins
+from dicoflex.model_file.taking import refuse, refuse_others, taken
 from dicoflex.table.encoding import Values
 from dicoflex.table.rarity import round_near
 from dicoflex.table.schema import Schema

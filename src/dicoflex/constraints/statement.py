@@ -5,17 +5,17 @@ Constraints know no table: what contradicts itself is refused here, what does no
 
 Meaning. A feature is *changed* where its value differs from the query's; missing equals missing. `frozen` features
 don't change. `ranges`, `allowed` and `forbidden` bind changed values, and with `strict` all values. `increase` and
-`decrease` let a feature change only to a greater (smaller) value. A feature with a range, a direction or a step does
-not become missing; where the query is missing, a relative range, a difference or a direction keeps it so. `pinned`
-features have their value in every answer, changed or not. `transitions` say where a listed value may go; other values
-are free. `steps` put changed numbers on multiples. `rules` hold on every answer, and may speak of the query.
-`consequences` are features that follow from others instead of being chosen: their value is worked out, and counts
-neither as a change nor as cost. A listed value stands for every level that equals it: 1 for 1, 1.0 and True.
+`decrease` let a feature change only to a greater (smaller) value. A feature with a range, a direction or a step
+does not become missing; where the query is missing, a relative range, a difference or a direction keeps it so.
+`pinned` features have their value in every answer, changed or not. `transitions` say where a listed value may go;
+other values are free. `steps` put changed numbers on multiples. `rules` hold on every answer, and may speak of the
+query. `consequences` are features that follow from others instead of being chosen: their value is worked out, and
+counts neither as a change nor as cost. A listed value stands for every level that equals it: 1 for 1, 1.0 and True.
 """
 
 from __future__ import annotations
 
-__all__ = ["Constraints", "has_multiple"]
+__all__ = ["Constraints", "combine", "has_multiple"]
 
 import html
 import json
@@ -28,15 +28,15 @@ from typing import Annotated, Any, TypeGuard
 
 from pydantic import BaseModel, BeforeValidator, ValidationInfo, model_serializer, model_validator
 
-from dicoflex.constraints import joining, parts, reading
-from dicoflex.constraints.kinds import KINDS, OneConstraint
+from dicoflex.constraints import parts, reading
+from dicoflex.constraints.kinds import KINDS, Kind, OneConstraint
 from dicoflex.constraints.parts import PerUnit, Range, Stated
-from dicoflex.constraints.reading import Name, Value
+from dicoflex.constraints.reading import Name, Value, within
 from dicoflex.constraints.rules.parser import parse, parse_value
 from dicoflex.constraints.rules.tree import Changed, Expression, Rule, walk
 from dicoflex.constraints.rules.tree import Name as Named
 from dicoflex.constraints.words import plain
-from dicoflex.errors import ConstraintError
+from dicoflex.errors import ConstraintError, named
 
 STEP_SLACK = 1e-9
 
@@ -263,7 +263,7 @@ class Constraints(Stated):
         >>> one.merge(Constraints(ranges={"age": (30, None)}, max_changes=2)).model_dump()
         {'ranges': {'age': [30.0, 60.0]}, 'max_changes': 2}
         """
-        return joining.merge(self, other)
+        return merge(self, other)
 
     def without(self, entries: Iterable[str]) -> Constraints:
         """The set less the single constraints that `entries` name; an entry that names none is a `ConstraintError`.
@@ -274,11 +274,11 @@ class Constraints(Stated):
         >>> Constraints(increase=["age"], frozen=["sex"]).without(["age"]).describe()
         [('frozen', 'sex', 'sex may not change')]
         """
-        return joining.without(self, entries)
+        return without(self, entries)
 
     def only(self, one: OneConstraint) -> Constraints:
         """One of the set's constraints alone, with the weights and the manner in which it is meant here."""
-        return joining.only(self, one)
+        return only(self, one)
 
 
 def _code(value: Any) -> str:
@@ -354,3 +354,72 @@ def _jsonable(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_jsonable(item) for item in value]
     return value.model_dump() if isinstance(value, BaseModel) else value
+
+
+def merge(one: Constraints, two: Constraints) -> Constraints:
+    """The set that demands what either demands; see `Constraints.merge`."""
+    return type(one)(
+        **{field: _joined(kind, getattr(one, field), getattr(two, field)) for field, kind in KINDS.items()}
+    )
+
+
+def _joined(kind: Kind, one: Any, two: Any) -> Any:
+    if not isinstance(one, dict):
+        return kind.join(one, two)
+    both = [name for name in one if name in two]
+    return one | two | {n: within(n, kind.field, lambda pair: kind.join(*pair), (one[n], two[n])) for n in both}
+
+
+def combine(preset: Constraints, call: Constraints) -> Constraints:
+    """What binds a call: the schema's `preset`, less what `call.override` names, and the call's own constraints.
+
+    >>> from dicoflex.constraints import Constraints
+    >>> preset = Constraints(increase=["age"], frozen=["sex"])
+    >>> combine(preset, Constraints(max_changes=2, override=["increase:age"])).describe()
+    [('frozen', 'sex', 'sex may not change'), ('max_changes', None, 'at most 2 features may change')]
+    """
+    kept = preset.without(call.override)
+    try:
+        return kept.merge(call).model_copy(update={"override": ()})
+    except ConstraintError as error:
+        raise ConstraintError(f"{error} (the schema's constraints bind too; relax one with override=[...])") from None
+
+
+def only(given: Constraints, one: OneConstraint) -> Constraints:
+    """One of a set's constraints alone, with the weights and the manner in which it is meant there.
+
+    >>> from dicoflex.constraints import Constraints
+    >>> wish = Constraints(increase=["age", "hours"], max_changes=2)
+    >>> [only(wish, one).model_dump() for one in wish.one_by_one()]
+    [{'increase': ['age']}, {'increase': ['hours']}, {'max_changes': 2}]
+    """
+    meant = {field: getattr(given, field) for field, kind in KINDS.items() if kind.role != "limit"}
+    return type(given)(**meant | {one.kind: KINDS[one.kind].whole([one])})
+
+
+def without(given: Constraints, entries: Iterable[str]) -> Constraints:
+    """The set less the single constraints that `entries` name; see `Constraints.without`."""
+    gone = {one.entry for entry in entries for one in _named_by(given, entry)}
+    left = {field: getattr(given, field) for field in KINDS}
+    for field, kind in KINDS.items():
+        ones = kind.one_by_one(left[field])
+        if any(one.entry in gone for one in ones):
+            left[field] = kind.whole([one for one in ones if one.entry not in gone])
+    # A budget without costs can't be exceeded.
+    return type(given)(**left | ({} if left["cost"] else {"max_cost": None}))
+
+
+def _named_by(given: Constraints, entry: str) -> list[OneConstraint]:
+    ones = given.one_by_one()
+    tests: list[Callable[[OneConstraint], bool]] = [
+        lambda one: one.kind == entry,
+        lambda one: one.entry == entry,
+        lambda one: one.feature is not None and str(one.feature) == entry,
+    ]
+    for test in tests:
+        if found := [one for one in ones if test(one)]:
+            return found
+    longest = [one.entry for one in ones if one.entry != one.kind]
+    known = dict.fromkeys([*longest, *(one.kind for one in ones), *(str(f) for _, f in given.features())])
+    none = f"override {entry!r} names no constraint of the schema; it has none"
+    raise ConstraintError(f"override: {named('constraint of the schema', entry, known)}" if known else none)

@@ -19,8 +19,7 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from dicoflex.constraints import Constraints
-from dicoflex.datasets.files import find, read_pair, read_shipped, split_rows
-from dicoflex.datasets.openml import digest_of, fetch_pair
+from dicoflex.datasets.downloads import digest_of, fetch_pair, find, read_pair, read_shipped, split_rows
 from dicoflex.datasets.recipes import RECIPES, Recipe
 from dicoflex.errors import DataError, named
 from dicoflex.runtime.extras import extra

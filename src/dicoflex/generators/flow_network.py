@@ -13,8 +13,8 @@ from zuko.flows.autoregressive import MaskedAutoregressiveTransform
 from zuko.lazy import Flow, LazyTransform, UnconditionalTransform
 from zuko.transforms import AdditiveTransform, MonotonicAffineTransform
 
+from dicoflex._types import Arrays
 from dicoflex.generators.flow_pass import FlowConfig
-from dicoflex.model_file.taking import Arrays
 from dicoflex.runtime.own_torch import own_numbers
 from dicoflex.runtime.threads import one_torch_thread
 

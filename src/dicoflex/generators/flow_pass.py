@@ -32,9 +32,10 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from dicoflex import _core
+from dicoflex._types import Arrays
 from dicoflex.errors import ModelFileError
 from dicoflex.generators.base import GeneratorConfig
-from dicoflex.model_file.taking import Arrays, refuse
+from dicoflex.model_file.taking import refuse
 from dicoflex.runtime.threads import in_threads
 
 

@@ -40,6 +40,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from dicoflex._types import Arrays
 from dicoflex.errors import ModelFileError
 from dicoflex.generators.base import PAPER_FIT, PAPER_TRAINING, Context, GeneratorConfig, Table, one_hot
 from dicoflex.generators.flow_pass import (
@@ -59,7 +60,7 @@ from dicoflex.generators.flow_pass import (
 )
 from dicoflex.generators.on_reals import blocks, dequantise, settle
 from dicoflex.limits.limits import Limits
-from dicoflex.model_file.taking import Arrays, refuse_others, taken
+from dicoflex.model_file.taking import refuse_others, taken
 from dicoflex.runtime.randomness import uniforms
 from dicoflex.table.encoding import Encoding, Values
 

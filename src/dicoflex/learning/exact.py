@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from dicoflex.errors import SettingError
 from dicoflex.learning.black_box import BlackBox
 from dicoflex.surrogate import Forest, Network, Surrogate, Votes
-from dicoflex.surrogate.network import ACTIVATIONS
+from dicoflex.surrogate.perceptron import ACTIVATIONS
 from dicoflex.table.columns import column_dtype
 from dicoflex.table.encoding import Encoding, Values
 

@@ -17,8 +17,8 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from dicoflex.coherence.bins import Bins
 from dicoflex.coherence.row_density import BLOCK, QUANTILES, RowDensity, factors_of
+from dicoflex.coherence.seen_pairs import Bins
 from dicoflex.learning.steps import held_out_rows
 from dicoflex.runtime.own_torch import own_numbers, with_gradients
 from dicoflex.runtime.progress import Deadline

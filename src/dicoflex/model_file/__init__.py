@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from dicoflex import signatures
+from dicoflex._types import Arrays
 from dicoflex.errors import ModelFileError
 from dicoflex.model_file.layout import (
     LARGEST,
@@ -29,7 +30,6 @@ from dicoflex.model_file.layout import (
     read_arrays,
     read_layout,
 )
-from dicoflex.model_file.taking import Arrays
 from dicoflex.runtime import strict_json
 from dicoflex.runtime.whole_files import opened, replacing
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Arrays", "refuse", "refuse_others", "taken"]
+__all__ = ["refuse", "refuse_others", "taken"]
 
 from collections.abc import Collection
 from typing import Any, NoReturn

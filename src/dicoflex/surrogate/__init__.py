@@ -15,8 +15,7 @@ from dicoflex import _core
 from dicoflex._types import Arrays, Floats
 from dicoflex.errors import ModelFileError
 from dicoflex.surrogate.both import Both
-from dicoflex.surrogate.network import Network
-from dicoflex.surrogate.perceptron import Perceptron
+from dicoflex.surrogate.perceptron import Network, Perceptron
 from dicoflex.surrogate.trees import Forest, Votes
 from dicoflex.table.encoding import Encoding, Values
 

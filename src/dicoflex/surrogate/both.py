@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import ClassVar
 
 from dicoflex import _core
-from dicoflex._types import Floats
-from dicoflex.model_file.taking import Arrays, refuse_others
+from dicoflex._types import Arrays, Floats
+from dicoflex.model_file.taking import refuse_others
 from dicoflex.surrogate.forward import probabilities
 from dicoflex.surrogate.perceptron import Perceptron
 from dicoflex.surrogate.trees import Forest

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicoflex import _core
-from dicoflex._types import Floats
-from dicoflex.model_file.taking import Arrays, refuse, refuse_others, taken
+from dicoflex._types import Arrays, Floats
+from dicoflex.model_file.taking import refuse, refuse_others, taken
 from dicoflex.surrogate.forward import probabilities, scores
 from dicoflex.table.encoding import Encoding, Values
 

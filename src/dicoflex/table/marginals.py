@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dicoflex._types import Floats, Ints
-from dicoflex.model_file.taking import Arrays, refuse, refuse_others, taken
+from dicoflex._types import Arrays, Floats, Ints
+from dicoflex.model_file.taking import refuse, refuse_others, taken
 from dicoflex.table.encoding import Encoding, Values
 from dicoflex.table.feature import Feature
 from dicoflex.table.rarity import round_count

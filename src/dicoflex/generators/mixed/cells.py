@@ -28,8 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicoflex import _core
-from dicoflex._types import Floats, Ints
-from dicoflex.model_file.taking import Arrays, refuse, taken
+from dicoflex._types import Arrays, Floats, Ints
+from dicoflex.model_file.taking import refuse, taken
 from dicoflex.table.encoding import Encoding, Values
 from dicoflex.table.feature import MAX_NUMBER, Feature
 from dicoflex.table.rarity import outwards, round_near

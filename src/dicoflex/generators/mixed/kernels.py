@@ -4,8 +4,8 @@ Draws of one query that agree so far share their work: they are one *group* unti
 of a draw depends on its own query, key and number alone, so batching and threads can't change it.
 
 Under limits every step is restricted to what is allowed given the features before it: each state's mass is scaled
-by the allowed share of its cell (0 where none of it is), and a value is drawn from the allowed part alone. Budgets keep back what features that have to change will need, and rules look ahead to what later
-features may still be.
+by the allowed share of its cell (0 where none of it is), and a value is drawn from the allowed part alone. Budgets
+keep back what features that have to change will need, and rules look ahead to what later features may still be.
 """
 
 from __future__ import annotations
