@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Token", "parse", "parse_value", "short"]
+__all__ = ["parse", "parse_value", "short"]
 
 import math
 import re
