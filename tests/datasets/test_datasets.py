@@ -15,9 +15,7 @@ import pandas as pd
 import pytest
 
 from dicoflex import datasets
-from dicoflex.datasets import checksum, load, names, recipes, two_moons
-from dicoflex.datasets import downloads as files_of_tables
-from dicoflex.datasets import files as openml
+from dicoflex.datasets import checksum, downloads, load, names, recipes, two_moons
 from dicoflex.datasets.recipes import EDUCATION, RECIPES
 from dicoflex.errors import DataError
 from dicoflex.table.feature import Kind
@@ -33,7 +31,7 @@ ROWS = {
 
 
 def in_folder(name: str) -> bool:
-    return any((folder / name / "train.csv").is_file() for folder in files_of_tables.folders())
+    return any((folder / name / "train.csv").is_file() for folder in downloads.folders())
 
 
 def load_paper(name: str) -> datasets.Dataset:
@@ -95,7 +93,7 @@ def test_adult_is_read_once_and_looked_at_once(monkeypatch):
     elsewhere = mock.Mock(side_effect=AssertionError("a shipped table was looked for elsewhere"))
     monkeypatch.setattr(pd, "read_csv", read)
     monkeypatch.setattr(Schema, "infer", infer)
-    monkeypatch.setattr(files_of_tables, "folders", elsewhere)
+    monkeypatch.setattr(downloads, "folders", elsewhere)
     monkeypatch.setattr(datasets, "fetch_pair", elsewhere)
     load("adult")
     assert (read.call_count, infer.call_count) == (1, 1)
@@ -291,7 +289,7 @@ def offer(monkeypatch, tmp_path) -> Callable[..., list[dict[str, Any]]]:
                 raise frame
             return SimpleNamespace(frame=frame)
 
-        monkeypatch.setattr(openml, "fetch_openml", fetch_openml)
+        monkeypatch.setattr(downloads, "fetch_openml", fetch_openml)
         return requests
 
     return answer
@@ -312,10 +310,10 @@ def calls() -> pd.DataFrame:
 def paper_of_calls(calls, monkeypatch) -> tuple[pd.DataFrame, pd.DataFrame]:
     """A paper that trained on some of `calls` and tested on others, one of them twice, in an order of its own."""
     train, test = calls.iloc[[7, 3, 3, 20]], calls.iloc[[11, 0]]
-    packed = openml._pack_digests(train, test)
+    packed = downloads._pack_digests(train, test)
     known = (int.from_bytes(packed[:4], "big"), [packed[i : i + 5] for i in range(4, len(packed), 5)])
-    monkeypatch.setattr(openml, "_read_digests", {"bank": known}.get)
-    monkeypatch.setitem(RECIPES, "bank", replace(RECIPES["bank"], sha256=openml.digest_of(train, test)))
+    monkeypatch.setattr(downloads, "_read_digests", {"bank": known}.get)
+    monkeypatch.setitem(RECIPES, "bank", replace(RECIPES["bank"], sha256=downloads.digest_of(train, test)))
     return train, test
 
 
@@ -402,7 +400,7 @@ def test_shipped_digests_are_those_of_the_papers_rows():
         if not in_folder(name):
             pytest.skip(f"{name} is not in the data folder")
         packed = (files("dicoflex.datasets") / "data" / f"{name}.rows").read_bytes()
-        assert packed == openml._pack_digests(*files_of_tables.read_pair(name))
+        assert packed == downloads._pack_digests(*downloads.read_pair(name))
 
 
 @pytest.fixture
@@ -438,10 +436,10 @@ def test_checksum_depends_on_values_names_and_order_alone():
 
 def test_checksum_of_text_numbers_and_missing():
     text = pd.Series([" a", None], dtype=object)
-    assert openml._texts(text) == ["a", ""]
-    assert openml._texts(pd.Series([1.0, np.nan, 0.1])) == ["1", "", "0.1"]
-    assert openml._texts(pd.Series([1, None], dtype="Int64")) == ["1", ""]
-    assert openml._texts(pd.Series(["b"], dtype="category")) == ["b"]
+    assert downloads._texts(text) == ["a", ""]
+    assert downloads._texts(pd.Series([1.0, np.nan, 0.1])) == ["1", "", "0.1"]
+    assert downloads._texts(pd.Series([1, None], dtype="Int64")) == ["1", ""]
+    assert downloads._texts(pd.Series(["b"], dtype="category")) == ["b"]
 
 
 # -- two moons --------------------------------------------------------------------------------------------------

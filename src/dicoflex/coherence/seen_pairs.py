@@ -1,10 +1,10 @@
 """Pairs of values that occur together: an answer has none that no training row has, unless its query has it too.
 
-Cells are levels, and tenths of numbers (between quantiles of the training rows). A pair of cells is *unseen* where fewer than `min_count` training rows have
-it and, were the two independent, at least `expected` rows would. `expected` is the least number on a fixed scale at
-which at most 1 % of the training rows (and a standard error) would be called incoherent by the others: a small
-table, or a rare level, lacks pairs by chance. Whether a pair is of no row, of one or of some more that are fewer
-than `min_count`, is not told.
+Cells are levels, and tenths of numbers (between quantiles of the training rows). A pair of cells is *unseen* where
+fewer than `min_count` training rows have it and, were the two independent, at least `expected` rows would. `expected`
+is the least number on a fixed scale at which at most 1 % of the training rows (and a standard error) would be called
+incoherent by the others: a small table, or a rare level, lacks pairs by chance. Whether a pair is of no row, of one
+or of some more that are fewer than `min_count`, is not stored.
 
 To call a row incoherent takes evidence; to keep an answer away from what hardly anybody has does not. So pairs are
 *avoided* by the same rule at 6 % in place of 1 %: answers have none of them that their query has not.
