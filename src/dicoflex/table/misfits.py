@@ -13,7 +13,7 @@ from dicoflex.errors import QueryError, UnseenError
 from dicoflex.table.encoding import Encoding, Values
 from dicoflex.table.feature import Feature
 from dicoflex.table.schema import Schema
-from dicoflex.table.unseen import known_frame
+from dicoflex.table.unseen import encode_frame
 from dicoflex.values import plain
 
 Refusal = Callable[[pd.Series], str | None]
@@ -78,7 +78,7 @@ def _refusal(feature: Feature, place: Values, *, strict: bool) -> Refusal:
 def _beyond_unseen(encoding: Encoding, frame: pd.DataFrame, place: Values) -> str | None:
     """What is wrong with a column besides values that training never had."""
     try:
-        known_frame(encoding, frame, place)
+        encode_frame(encoding, frame, lambda: place)
     except QueryError as error:
         return str(error)
     return None
