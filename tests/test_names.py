@@ -10,7 +10,16 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 # What users call by name, and the way into the command line.
-PUBLIC = {"dicoflex", "dicoflex.batch", "dicoflex.errors", "dicoflex.metrics", "dicoflex.datasets", "dicoflex.cli"}
+PUBLIC = {
+    "dicoflex",
+    "dicoflex.batch",
+    "dicoflex.lake",
+    "dicoflex.spark",
+    "dicoflex.errors",
+    "dicoflex.metrics",
+    "dicoflex.datasets",
+    "dicoflex.cli",
+}
 
 
 def name_of(path: Path) -> str:

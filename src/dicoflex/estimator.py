@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["DiCoFlex", "explain"]
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -16,6 +17,7 @@ from dicoflex.model import EXACT
 from dicoflex.runtime.extras import extra
 from dicoflex.table.native import Frame, as_column, read_frame
 from dicoflex.table.schema import Schema
+from dicoflex.table.survey import Whole
 
 with extra("fit", to="learn a model"):
     from sklearn.base import BaseEstimator
@@ -141,6 +143,7 @@ class DiCoFlex(BaseEstimator, Explainer):
         calls: CallConfig | dict[str, Any] | None = None,
         threshold: float | None = None,
         remember_rows: bool | bytes | str = False,
+        whole: Whole | None = None,
     ) -> Self:
         """Learn from rows and the labels that the black box gave them; returns the explainer itself.
 
@@ -174,6 +177,10 @@ class DiCoFlex(BaseEstimator, Explainer):
         is in no file: True makes one, `row_key_`, to be kept and given to `load`; one's own is 32 bytes or their
         hexadecimal digits. "kde", which needs its rows, keeps them in plain sight and is refused without it.
 
+        whole: where `X` is a sample of a table that is too large to be a frame, a callable that gives all of its rows
+        as frames, one after the other. Scales, counts of rows and remembered rows are then those of all rows; see
+        `dicoflex.lake.fit_files`.
+
         A table of more than `FitConfig.most_rows` rows is sampled by class; `report_` says how many `rows` there were
         and how many were used, `rows_used`.
         """
@@ -205,6 +212,7 @@ class DiCoFlex(BaseEstimator, Explainer):
             predict = Caller(predict, "predict", how, native)
         scores = self._has_scores(y, predict=predict, classified=predict_proba is not None or classes is not None)
         plan = self._plan(remember_rows, epsilon=self._epsilon(remember_rows, exact=exact, scores=scores))
+        plan = replace(plan, whole=whole)
         if scores:
             if threshold is not None:
                 raise SettingError("threshold= is for labels, and this model gives scores; ask for at_least(...)")

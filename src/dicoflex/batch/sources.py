@@ -120,6 +120,14 @@ class Source:
         first = self.files[0]
         return pa.schema([(n, first.columns.field(n).type if n in first.columns.names else pa.string()) for n in names])
 
+    def all_columns(self) -> list[str]:
+        """The columns of the first file and of its folders, without a stored index of pandas."""
+        first = self.files[0]
+        index = {
+            name for name in (first.columns.pandas_metadata or {}).get("index_columns", []) if isinstance(name, str)
+        }
+        return [*(name for name in first.columns.names if name not in index), *first.folders]
+
     def extra(self, names: Sequence[str]) -> list[str]:
         """The columns besides these, which are not read."""
         known = {name for file in self.files for name in (*file.columns.names, *file.folders)}

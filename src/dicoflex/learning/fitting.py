@@ -67,6 +67,7 @@ def learn_model(
     rows = take_rows(
         X, schema, labels,
         most=plan.settings.fit.most_rows, seed=plan.seed, row_key=plan.row_key, min_count=min_count,
+        whole=plan.whole,
     )  # fmt: skip
     _check_classes(rows, names)
     black_box = wrapped(predict_proba, classes, names, rows.encoding, threshold)
@@ -90,7 +91,7 @@ def learn_model(
         model = _refinable(task, fitted, model)
     model = model.with_facts(confidence=_confidences(model))
     leakage = None if plan.epsilon is not None else leakage_of(task, fitted, model, plan.deadline.part(ENDS.leakage))
-    counted: dict[str, Any] = {"rows": len(X), "rows_left_out": rows.left_out, "min_count": min_count}
+    counted: dict[str, Any] = {"rows": rows.n, "rows_left_out": rows.left_out, "min_count": min_count}
     counted |= {} if threshold is None else {"threshold": float(threshold)}
     counted |= {} if copy is None else {"surrogate": EXACT}
     warn_of_weak(model, fitted.facts["surrogate_agreement"])

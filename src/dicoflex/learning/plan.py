@@ -24,6 +24,7 @@ from dicoflex.table.inference import check_frame
 from dicoflex.table.remembered import new_key, read_key
 from dicoflex.table.schema import Schema
 from dicoflex.table.suggestions import warn_of_protected
+from dicoflex.table.survey import Whole
 
 # The rest of a header is short, but for a line per array.
 ROOM = LONGEST_HEADER * 3 // 4
@@ -34,7 +35,7 @@ class Plan:
     """How to fit, besides the rows: schema (None: inferred), masks to train for, settings, seed, device, progress.
 
     row_key: the key to remember the rows under; None remembers none. deadline: when the fit must have ended.
-    epsilon: of differential privacy; None learns from the rows themselves.
+    epsilon: of differential privacy; None learns from the rows themselves. whole: all rows, where a sample is given.
     """
 
     settings: FitSettings
@@ -46,6 +47,7 @@ class Plan:
     row_key: bytes | None = None
     deadline: Deadline = field(default_factory=Deadline)
     epsilon: float | None = None
+    whole: Whole | None = None
 
     @classmethod
     def of(

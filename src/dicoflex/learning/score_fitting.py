@@ -51,6 +51,7 @@ def learn_scores(X: pd.DataFrame, y: Any, plan: Plan, *, predict: Predict | Call
     rows = take_rows(
         X, schema, bands_of(score.rank(scores)),
         most=plan.settings.fit.most_rows, seed=plan.seed, row_key=plan.row_key, min_count=min_count,
+        whole=plan.whole,
     )  # fmt: skip
     box = None if caller is None else ScoreBox(caller, rows.encoding, score)
     ranks = score.rank(scores[rows.place])
@@ -66,7 +67,7 @@ def learn_scores(X: pd.DataFrame, y: Any, plan: Plan, *, predict: Predict | Call
     fitted, score = fit_scored(task, score)
     model = _refinable(task, fitted, _model(task, fitted, rows, score), ranks)
     warn_of_weak(model, fitted.facts["surrogate_agreement"])
-    counted: dict[str, Any] = {"rows": len(X), "rows_left_out": rows.left_out, "min_count": min_count}
+    counted: dict[str, Any] = {"rows": rows.n, "rows_left_out": rows.left_out, "min_count": min_count}
     counted["score"] = _spread_facts(model)
     facts = {**fitted.facts, **counted, **facts_of(task, fitted, time.monotonic() - started)}
     return Learned(model.with_facts(**told(facts, min_count)), history_of(fitted))

@@ -7,11 +7,13 @@ are least: classes that are common keep their shares, and rare ones get more tha
 
 from __future__ import annotations
 
-__all__ = ["MOST_ROWS", "column_names", "count_rows", "sample_parquet", "stratified"]
+__all__ = ["MOST_ROWS", "Piece", "column_names", "count_rows", "sample_parquet", "sample_pieces", "stratified"]
 
 import io
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +104,58 @@ def sample_parquet(
     return frame[[by_text[name] for name in names]], frame[by_text[str(label)]]
 
 
+@dataclass(frozen=True)
+class Piece:
+    """Some rows of a large table, one after the other: the number of the first, and a callable that reads batches."""
+
+    first: int
+    batches: Callable[[], Iterable[Any]]
+
+
+def sample_pieces(
+    pieces: Sequence[Piece], label: str, names: Sequence[str], *, most_rows: int = MOST_ROWS, seed: int = 0,
+    each: int = 1, workers: int = 1,
+) -> tuple[pd.DataFrame, pd.Series]:  # fmt: skip
+    """The features and the labels of at most `most_rows` rows of a table that is read in pieces.
+
+    Parameters
+    ----------
+    pieces : sequence of Piece
+        The table, cut anywhere, in order. They are read by several threads; the sample is that of one pass.
+    label : str
+        The column of labels.
+    names : sequence of str
+        The features.
+    most_rows : int
+        How many rows to take; more only to show what the columns hold.
+    seed : int
+        The same seed takes the same rows, however the table is cut.
+    each : int
+        How many rows to take for each level, extreme and missing value, if there are as many.
+    workers : int
+        Threads.
+
+    Returns
+    -------
+    DataFrame, Series
+        In the order of the rows, whose numbers are the index.
+    """
+
+    def read(piece: Piece) -> _Reservoir:
+        reservoir = _Reservoir(label, list(names), most_rows, seed, first=piece.first, each=each)
+        for batch in piece.batches():
+            reservoir.add(batch)
+        return reservoir
+
+    with ThreadPoolExecutor(workers) as threads:
+        first, *others = threads.map(read, pieces)
+    for other in others:
+        first.merge(other)
+    frame = _as_pandas(first.result())
+    frame.index = pd.Index(first.rows)
+    return frame[list(names)], frame[label]
+
+
 # -- choosing ---------------------------------------------------------------------------------------------------------
 
 
@@ -148,11 +202,13 @@ class _Reservoir:
     What is left out never comes back: more rows or more classes only lower the bars.
     """
 
-    def __init__(self, label: str, names: list[str], most: int, seed: int) -> None:
+    def __init__(
+        self, label: str, names: list[str], most: int, seed: int, *, first: int = 0, each: int = 1
+    ) -> None:  # fmt: skip
         self.label, self.most, self.seed = label, most, seed
-        self.shown = {name: _Shown(name) for name in names}
+        self.shown = {name: _Shown(name, each) for name in names}
         self.classes: dict[Any, int] = {}
-        self.seen = 0
+        self.seen = first
         self.parts: list[Any] = []
         self.rows, self.labels = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
         self.priority = np.empty(0, dtype=np.uint64)
@@ -173,9 +229,28 @@ class _Reservoir:
         self.rows = np.concatenate([self.rows, rows[wanted]])
         self.labels = np.concatenate([self.labels, labels[wanted]])
         self.priority = np.concatenate([self.priority, priority[wanted]])
+        self._leave_out()
+
+    def _leave_out(self) -> None:
+        """Let go of rows that can't be taken any more, where there are many of them."""
         if len(self.rows) > 2 * self.most:
             self.bars = _bars(self.labels, self.priority, self.most, len(self.classes))
             self._keep(np.flatnonzero((self.priority <= self.bars[self.labels]) | np.isin(self.rows, self._needed())))
+
+    def merge(self, other: _Reservoir) -> None:
+        """Take in what was kept of the rows that come next: the sample is that of one pass over both."""
+        numbers = np.array([self.classes.setdefault(value, len(self.classes)) for value in other.classes], np.int64)
+        labels = numbers[other.labels] if len(other.labels) else other.labels
+        if len(self.classes) > MOST_CLASSES:
+            self._check_scores(next(iter(other.classes or self.classes)))
+            self.labels, labels = np.zeros_like(self.labels), np.zeros_like(labels)
+        for name, shown in self.shown.items():
+            shown.merge(other.shown[name])
+        self.parts += other.parts
+        self.rows = np.concatenate([self.rows, other.rows])
+        self.labels = np.concatenate([self.labels, labels])
+        self.priority = np.concatenate([self.priority, other.priority])
+        self._leave_out()
 
     def result(self) -> Any:
         """The sample as an Arrow table; `rows` are the numbers of its rows in the file."""
@@ -186,11 +261,12 @@ class _Reservoir:
     def _keep(self, index: Ints) -> None:
         import pyarrow as pa
 
-        self.parts = [pa.concat_tables(self.parts).unify_dictionaries().take(index)]
+        whole = pa.concat_tables(self.parts, promote_options="permissive")
+        self.parts = [whole.unify_dictionaries().take(index)]
         self.rows, self.labels, self.priority = self.rows[index], self.labels[index], self.priority[index]
 
     def _needed(self) -> Ints:
-        return np.array([row for shown in self.shown.values() for row in shown.rows.values()], dtype=np.int64)
+        return np.array([row for shown in self.shown.values() for row in shown.needed()], dtype=np.int64)
 
     def _classes_of(self, column: Any) -> Ints:
         codes, values = _encoded(column)
@@ -205,25 +281,38 @@ class _Reservoir:
 
     def _as_scores(self, codes: Ints, value: Any) -> Ints:
         """One class for all, which so many different numbers are: each of their rows has the same chance."""
+        self._check_scores(value)
+        self.labels = np.zeros_like(self.labels)
+        return np.zeros(len(codes), dtype=np.int64)
+
+    def _check_scores(self, value: Any) -> None:
         if not is_number(value):
             raise DataError(
                 f"label column {self.label!r} has more than {MOST_CLASSES} different values; "
                 "labels are fewer, and scores are numbers"
             )
-        return np.zeros(len(codes), dtype=np.int64)
 
 
 class _Shown:
-    """The first row for each thing that a column of a file holds: a level, the least number, a missing value, …"""
+    """The first rows for each thing that a column of a table holds: a level, a missing value, the least numbers, …
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.rows: dict[Any, int] = {}
-        self.least, self.greatest = np.inf, -np.inf
+    each: how many rows are noted for each thing.
+    """
+
+    def __init__(self, name: str, each: int = 1) -> None:
+        self.name, self.each = name, each
+        self.rows: dict[Any, list[int]] = {}
+        self.low: list[tuple[float, int]] = []
+        self.high: list[tuple[float, int]] = []
         self.few = True
 
+    def needed(self) -> list[int]:
+        """The rows that show what the column holds."""
+        ends = [row for _, row in (*self.low, *self.high)]
+        return [*ends, *(row for rows in self.rows.values() for row in rows)]
+
     def look(self, column: Any, first: int) -> None:
-        """Note what the next rows hold; the first of them is row `first` of the file."""
+        """Note what the next rows hold; the first of them is row `first` of the table."""
         from pyarrow import types as kinds
 
         if kinds.is_integer(column.type) or kinds.is_floating(column.type):
@@ -233,6 +322,24 @@ class _Shown:
         else:
             self._note("missing", np.asarray(column.is_null()), first)
 
+    def merge(self, other: _Shown) -> None:
+        """Take in what the rows that come next hold."""
+        for thing, rows in other.rows.items():
+            self._add(thing, rows)
+        self._set_ends([*self.low, *other.low], [*self.high, *other.high])
+        self.few = self.few and other.few
+        self._forget_many()
+        self._check_levels()
+
+    def _add(self, thing: Any, rows: list[int]) -> None:
+        known = self.rows.setdefault(thing, [])
+        known += rows[: self.each - len(known)]
+
+    def _set_ends(self, low: list[tuple[float, int]], high: list[tuple[float, int]]) -> None:
+        """The least and the greatest numbers with their rows; of equal ones the first."""
+        self.low = sorted(low)[: self.each]
+        self.high = sorted(high, key=lambda one: (-one[0], one[1]))[: self.each]
+
     def _look_at_numbers(self, values: NDArray[np.float64], first: int) -> None:
         absent = np.isnan(values)
         self._note("missing", absent, first)
@@ -241,38 +348,65 @@ class _Shown:
         with np.errstate(invalid="ignore"):
             # Floats without any fraction are taken for whole numbers.
             self._note("fraction", ~absent & (np.mod(values, 1.0) != 0.0), first)
-        low, high = int(np.nanargmin(values)), int(np.nanargmax(values))
-        if values[low] < self.least:
-            self.least, self.rows["least"] = values[low], first + low
-        if values[high] > self.greatest:
-            self.greatest, self.rows["greatest"] = values[high], first + high
+        ends = [self._ends(values, first, sign) for sign in (1.0, -1.0)]
+        self._set_ends([*self.low, *ends[0]], [*self.high, *ends[1]])
         if self.few:
             self._look_at_values(values, first)
 
+    def _ends(self, values: NDArray[np.float64], first: int, sign: float) -> list[tuple[float, int]]:
+        """The least of `sign` times the values, and their rows."""
+        signed = sign * values
+        if self.each == 1:
+            places = [int(np.nanargmin(signed))]
+        else:
+            k = min(self.each, int((~np.isnan(signed)).sum()))
+            bound = np.partition(signed, k - 1)[k - 1]
+            among = np.flatnonzero(signed <= bound)
+            places = among[np.argsort(signed[among], kind="stable")][:k].tolist()
+        return [(float(values[i]), first + i) for i in places]
+
     def _look_at_values(self, values: NDArray[np.float64], first: int) -> None:
         """Numbers that are few may stand for categories, so each is shown; many are not."""
-        distinct, at = np.unique(values, return_index=True)
-        for value, i in zip(distinct[~np.isnan(distinct)].tolist(), at.tolist(), strict=False):
-            self.rows.setdefault(("value", value), first + i)
-        if sum(isinstance(key, tuple) for key in self.rows) > FEW_VALUES:
+        for value, places in _first_places(values, self.each):
+            if value == value:
+                self._add(("value", value), [first + i for i in places])
+        self._forget_many()
+
+    def _forget_many(self) -> None:
+        values = [thing for thing in self.rows if isinstance(thing, tuple) and thing[0] == "value"]
+        if len(values) > FEW_VALUES or not self.few:
             self.few = False
-            self.rows = {key: row for key, row in self.rows.items() if not isinstance(key, tuple)}
+            for thing in values:
+                del self.rows[thing]
 
     def _look_at_levels(self, column: Any, first: int) -> None:
         codes, values = _encoded(column)
-        used, at = np.unique(codes, return_index=True)
-        for code, i in zip(used.tolist(), at.tolist(), strict=True):
-            key = "missing" if values[code] is None else ("level", values[code])
-            self.rows.setdefault(key, first + i)
-        if len(self.rows) > MAX_LEVELS + 1:
+        for code, places in _first_places(codes, self.each):
+            thing = "missing" if values[code] is None else ("level", values[code])
+            self._add(thing, [first + i for i in places])
+        self._check_levels()
+
+    def _check_levels(self) -> None:
+        if sum(isinstance(thing, tuple) and thing[0] == "level" for thing in self.rows) > MAX_LEVELS:
             raise DataError(
                 f"column {self.name!r} has more than {MAX_LEVELS} categories; group the rare ones, or leave the "
                 "column out with columns=[...]"
             )
 
     def _note(self, what: str, where: NDArray[np.bool_], first: int) -> None:
-        if what not in self.rows and where.any():
-            self.rows[what] = first + int(where.argmax())
+        if len(self.rows.get(what, ())) < self.each and where.any():
+            self._add(what, (first + np.flatnonzero(where)[: self.each]).tolist())
+
+
+def _first_places(values: NDArray[Any], each: int) -> list[tuple[Any, list[int]]]:
+    """Each distinct value with the first places at which it stands, at most `each` of them."""
+    if each == 1:
+        distinct, at = np.unique(values, return_index=True)
+        return [(value, [i]) for value, i in zip(distinct.tolist(), at.tolist(), strict=True)]
+    distinct, inverse = np.unique(values, return_inverse=True)
+    order = np.argsort(inverse, kind="stable")
+    edges = np.searchsorted(inverse[order], np.arange(len(distinct) + 1))
+    return [(v, order[edges[i] : min(edges[i] + each, edges[i + 1])].tolist()) for i, v in enumerate(distinct.tolist())]
 
 
 # -- Parquet ----------------------------------------------------------------------------------------------------------

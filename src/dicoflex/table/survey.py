@@ -5,9 +5,10 @@ A row is left out for a level, or a missing value, that fewer than the schema's 
 
 from __future__ import annotations
 
-__all__ = ["Rows", "rare_rows", "take_rows", "unnamed"]
+__all__ = ["Rows", "Whole", "rare_rows", "take_rows", "unnamed"]
 
 import warnings
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -83,6 +84,8 @@ def check_left_out(by_feature: dict[object, Flags], n: int, min_count: int) -> N
 
 
 CHUNK = 65_536
+Whole = Callable[[], Iterable[pd.DataFrame]]
+"""Gives all rows of a table that is too large to be a frame, as frames, one after the other."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +93,8 @@ class Rows:
     """The rows to learn from, encoded, with their class numbers; and all rows remembered, taken or not, if wanted.
 
     left_out: how many rows have a value that the schema does not name because too few rows have it. place: where each
-    row stood in the frame. clipped: which rows hold a limit in place of a number beyond it.
+    row stood in the frame. n: how many rows the table has. clipped: which rows hold a limit in place of a number beyond
+    it.
     """
 
     encoding: Encoding
@@ -100,6 +104,7 @@ class Rows:
     left_out: int = 0
     place: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     clipped: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    n: int = 0
 
 
 def take_rows(
@@ -111,12 +116,14 @@ def take_rows(
     seed: int,
     row_key: bytes | None = None,
     min_count: int = 1,
+    whole: Whole | None = None,
 ) -> Rows:
     """All rows of `frame`, or about `most` of them by class, with one for everything that a column can hold.
 
     row_key: the key to remember all rows under; None remembers none. min_count: with more than one, means and
     deviations are rounded. Rows that the schema leaves out for being rare are not taken, and numbers beyond limits that
-    it drew in are taken as the limits.
+    it drew in are taken as the limits. whole: all rows, where `frame` is a sample of them that shows what they hold;
+    all of the sample is taken, and means, deviations and remembered rows are those of all rows.
 
     >>> frame = pd.DataFrame({"a": range(1000)})
     >>> schema = Schema.infer(frame, kinds={"a": "integer"})
@@ -130,10 +137,15 @@ def take_rows(
         check_left_out(rare, n, schema.min_count)
         kept = np.flatnonzero(~np.any(list(rare.values()), axis=0))
         frame, labels = frame.iloc[kept], labels[kept]
-    whole = len(frame) <= most
-    rows = _all(frame, schema, labels, row_key) if whole else _some(frame, schema, labels, most, seed, row_key)
+    if whole is not None:
+        rows = _of_whole(frame, schema, labels, row_key, whole())
+    elif len(frame) <= most:
+        rows = _all(frame, schema, labels, row_key)
+    else:
+        rows = _some(frame, schema, labels, most, seed, row_key)
+    left_out, n = (rows.left_out, rows.n) if whole is not None else (n - len(frame), n)
     encoding = rows.encoding if min_count == 1 else _rounded(rows.encoding)
-    return replace(rows, encoding=encoding.declaring(frame), left_out=n - len(frame), place=kept[rows.place])
+    return replace(rows, encoding=encoding.declaring(frame), left_out=left_out, n=n, place=kept[rows.place])
 
 
 def _rounded(encoding: Encoding) -> Encoding:
@@ -161,6 +173,24 @@ def _some(frame: pd.DataFrame, schema: Schema, labels: Ints, most: int, seed: in
     remembered = None if row_key is None else Remembered.of(survey.hashes, row_key)
     values, clipped = _within(schema, values)
     return Rows(encoding, values, labels[chosen], remembered, place=chosen, clipped=clipped)
+
+
+def _of_whole(
+    frame: pd.DataFrame, schema: Schema, labels: Ints, row_key: bytes | None, chunks: Iterable[pd.DataFrame]
+) -> Rows:  # fmt: skip
+    """All rows of a sample, with what one pass over all rows of the table tells."""
+    survey, n = _Survey(schema, row_key), 0
+    for chunk in chunks:
+        n += len(chunk)
+        lost = [unnamed(chunk[feature.name], feature) for feature in schema.features if schema.min_count > 1]
+        survey.add(chunk[schema.names].iloc[np.flatnonzero(~np.any(lost, axis=0))] if lost else chunk[schema.names])
+    values = survey.encoding.encode(frame)
+    check_limits(schema, values)
+    encoding = Encoding(schema, survey.mean, survey.scale)
+    remembered = None if row_key is None else Remembered.of(survey.hashes, row_key)
+    values, clipped = _within(schema, values)
+    places = np.arange(len(values))
+    return Rows(encoding, values, labels, remembered, n - survey.seen, place=places, clipped=clipped, n=n)
 
 
 def _within(schema: Schema, values: Values) -> tuple[Values, Ints]:
