@@ -345,7 +345,7 @@ def test_a_log_without_values_needs_the_bodies(tmp_path: Path, models: Path, pla
     from dicoflex.serving.settings import Settings
 
     body = question(plain, 2)
-    asked = read_question(orjson.dumps(body), plain.model_, RowReader(plain.schema_), Settings(models=models))
+    asked = read_question(body, plain.model_, RowReader(plain.schema_), Settings(models=models))
     request = asked.request.model_copy(update={"target": tuple(asked.targets)})
     results = results_of(asked.rows.ids, answer(plain.model_, asked.rows.cells, request).rows, asked.wish)
     entry = {
