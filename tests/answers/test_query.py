@@ -16,8 +16,8 @@ import pytest
 
 from dicoflex import Constraints, DiCoFlex, Schema, load
 from dicoflex.answers import engine as ask
-from dicoflex.answers.binding import bound_by, exponent, limited
 from dicoflex.answers.frames import index_of, numbers_within
+from dicoflex.answers.query import bound_by, exponent, limited
 from dicoflex.constraints import delta, per_unit
 from dicoflex.errors import ConstraintError, QueryError, RuleError, UserError
 from dicoflex.generators import GENERATORS

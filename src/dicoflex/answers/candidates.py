@@ -13,9 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dicoflex.answers.binding import uncounted
 from dicoflex.answers.draws import Draws, Terms, draw, repeats
-from dicoflex.answers.query import Query
+from dicoflex.answers.query import Query, uncounted
 from dicoflex.answers.ways import Merits, by_query, count_ways, distances
 from dicoflex.certificate import Certificate
 from dicoflex.coherence import Coherence

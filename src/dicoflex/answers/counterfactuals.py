@@ -19,8 +19,7 @@ import numpy as np
 import pandas as pd
 
 from dicoflex.answers.importance import importance
-from dicoflex.answers.origin import Origin
-from dicoflex.answers.recorded import as_kept, as_stored, claims_of, with_dtypes
+from dicoflex.answers.recorded import Origin, as_kept, as_stored, claims_of, with_dtypes
 from dicoflex.answers.search import Search
 from dicoflex.answers.verification import verify
 from dicoflex.answers.what_if import WhatIf

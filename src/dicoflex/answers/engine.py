@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicoflex._types import Floats, Ints
-from dicoflex.answers.binding import bind, check_askable, uncounted
 from dicoflex.answers.candidates import (
     Candidates,
     brought_near,
@@ -34,7 +33,7 @@ from dicoflex.answers.confirming import brought_nearer, confirm, surer_in
 from dicoflex.answers.draws import Draws, Terms, Verdict, draw
 from dicoflex.answers.frames import confirmed
 from dicoflex.answers.outcome import HAS_TARGET, Found, Outcome, has_target, joined, statuses
-from dicoflex.answers.query import Query
+from dicoflex.answers.query import Query, bind, check_askable, uncounted
 from dicoflex.answers.search import MOST_IN_A_CALL, Search, looked_for, to_look_for
 from dicoflex.answers.shortfall import shortfall
 from dicoflex.answers.tasks import Tasks, tasks_of

@@ -20,11 +20,10 @@ from numpy.typing import NDArray
 
 from dicoflex._types import Bools, Ints
 from dicoflex.answers.aiming import score_of
-from dicoflex.answers.binding import uncounted
 from dicoflex.answers.check import Check, check_labels
 from dicoflex.answers.draws import Draws
-from dicoflex.answers.origin import Origin, Source, info_of
-from dicoflex.answers.query import Query
+from dicoflex.answers.query import Query, uncounted
+from dicoflex.answers.recorded import Origin, Source, info_of
 from dicoflex.answers.search import Search
 from dicoflex.answers.tasks import TaskGroup, Tasks
 from dicoflex.answers.ways import Merits, choose, ranges_of, ways_of

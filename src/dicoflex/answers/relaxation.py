@@ -16,8 +16,8 @@ import pandas as pd
 
 from dicoflex.answers.check import Check
 from dicoflex.answers.engine import Pool, pool
-from dicoflex.answers.origin import Origin
 from dicoflex.answers.query import Query
+from dicoflex.answers.recorded import Origin
 from dicoflex.answers.tasks import labelling
 from dicoflex.constraints import Constraints
 from dicoflex.constraints.kinds import KINDS, OneConstraint

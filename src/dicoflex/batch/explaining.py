@@ -16,10 +16,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dicoflex.answers import asking
-from dicoflex.answers.binding import bind
 from dicoflex.answers.counterfactuals import Counterfactuals
 from dicoflex.answers.engine import CANDIDATES, most_rows
 from dicoflex.answers.plain import answer_plain
+from dicoflex.answers.query import bind
 from dicoflex.answers.tasks import check_goals
 from dicoflex.batch.tables import Tables, column
 from dicoflex.batch.text_cells import values_of_texts

@@ -15,7 +15,7 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dicoflex.answers.binding import bind
+from dicoflex.answers.query import bind
 from dicoflex.errors import QueryError
 from dicoflex.model import Model
 from dicoflex.request import Request

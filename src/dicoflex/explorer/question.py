@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dicoflex.answers.binding import bind
-from dicoflex.answers.query import Query
+from dicoflex.answers.query import Query, bind
 from dicoflex.constraints import Constraints
 from dicoflex.errors import QueryError, named
 from dicoflex.explorer.messages import Limited, RefusedError

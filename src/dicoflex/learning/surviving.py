@@ -17,10 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.isotonic import isotonic_regression
 
-from dicoflex.answers.binding import bound_by
 from dicoflex.answers.candidates import distances_of
 from dicoflex.answers.engine import answers_to, terms_of
-from dicoflex.answers.query import Query
+from dicoflex.answers.query import Query, bound_by
 from dicoflex.certificate import SURVIVES, Survival
 from dicoflex.generators.base import Table
 from dicoflex.learning.surrogate import learn_perceptron, learn_trees

@@ -7,9 +7,9 @@ __all__ = ["Answered", "Cells", "answer", "verdicts"]
 from collections.abc import Sequence
 from typing import Any
 
-from dicoflex.answers.binding import bind
 from dicoflex.answers.plain import Answered
 from dicoflex.answers.plain import answer_plain as answer
+from dicoflex.answers.query import bind
 from dicoflex.answers.verification import holding
 from dicoflex.model import Model
 from dicoflex.request import Request
