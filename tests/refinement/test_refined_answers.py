@@ -17,7 +17,7 @@ from dicoflex.answers.draws import draw
 from dicoflex.answers.engine import answers_to, terms_of
 from dicoflex.generators import GENERATORS
 from dicoflex.learning.config import FitSettings
-from dicoflex.refinement import Asked, refine
+from dicoflex.refinement import RefinementTask, refine
 from dicoflex.request import Request
 from dicoflex.values import differ
 
@@ -145,7 +145,7 @@ def test_turned_other_changes_come_to_light(fitted: DiCoFlex, refused: pd.DataFr
     query = query_of(model, refused, Request.of(target="yes", n=5, p=2.0, random_state=0))
     wanted, terms = wanted_of(model, query), terms_of(model, query, filtered=True)
     drawn = draw(model.generator, model.encoding, query.context, query.keys, 40, terms)
-    asked = Asked(query.context.query, wanted, query.context.frozen, query.limits)
+    asked = RefinementTask(query.context.query, wanted, query.context.frozen, query.limits)
     plain, turned = (
         refine(model.encoding, model.judges, drawn.values, drawn.query, replace(asked, turned=turned))
         for turned in (False, True)

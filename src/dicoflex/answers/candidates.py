@@ -19,7 +19,7 @@ from dicoflex.answers.ways import Merits, by_query, count_ways, distances
 from dicoflex.certificate import Certificate
 from dicoflex.coherence import Coherence
 from dicoflex.model import Model
-from dicoflex.refinement import Asked, Refined, Wanted, judge, refine
+from dicoflex.refinement import Refined, RefinementTask, Wanted, judge, refine
 from dicoflex.refinement.judges import Judges
 from dicoflex.runtime.columns import Columns
 from dicoflex.runtime.randomness import row_keys
@@ -138,7 +138,7 @@ def candidates(
     best, latest = np.zeros(len(query), dtype=np.int64), np.zeros(len(query), dtype=np.int64)
     for round_number in range(ROUNDS):
         drawn = _draws(model, query, which, frozen, terms, (again, round_number))
-        asked = Asked(query.context.query, wanted, frozen, query.limits, turned=round_number in TURNED)
+        asked = RefinementTask(query.context.query, wanted, frozen, query.limits, turned=round_number in TURNED)
         rows = _refined(model, query, drawn, asked)
         parts.append(rows if terms.remembered is None else rows.take(~terms.remembered.hold(rows.values)))
         found = Candidates.join(parts).without_repeats()
@@ -175,7 +175,7 @@ def _draws(
     ).of(which)  # fmt: skip
 
 
-def _refined(model: Model, query: Query, draws: Draws, asked: Asked) -> Candidates:
+def _refined(model: Model, query: Query, draws: Draws, asked: RefinementTask) -> Candidates:
     most = 3 * _sought(query)
     found = refine(model.encoding, judges_of(model, query), draws.values, draws.query, asked, most=most)
     rows, moved = _finished(model, query, found, draws.query, draws.values)
@@ -206,7 +206,7 @@ def brought_near(model: Model, query: Query, rows: Candidates) -> Candidates:
     """Rows of queries that were found otherwise than by drawing, refined as draws are."""
     nothing = np.full(len(rows), np.nan)
     drawn = Draws(rows.values, rows.query, rows.key, nothing, rows.probability, np.zeros(len(rows), dtype=np.int8))
-    asked = Asked(query.context.query, wanted_of(model, query), query.context.frozen, query.limits)
+    asked = RefinementTask(query.context.query, wanted_of(model, query), query.context.frozen, query.limits)
     return _refined(model, query, drawn, asked)
 
 
@@ -218,7 +218,7 @@ def standing(
     Nothing is mended: they go together, are usual enough and keep every limit, as they are. feature, origin: of each
     the number that is set to where it may stop, -1 for none, and what steps are counted from.
     """
-    asked = Asked(query.context.query, wanted, query.context.frozen, query.limits)
+    asked = RefinementTask(query.context.query, wanted, query.context.frozen, query.limits)
     found = judge(model.encoding, judges_of(model, query), trials.values, trials.query, asked, feature, origin)
     rows, fine = _finished(model, query, found, trials.query, trials.drawn)
     if query.limits is not None:

@@ -22,7 +22,7 @@ from dicoflex.constraints.kinds import KINDS, OneConstraint
 from dicoflex.limits.limits import Limits
 from dicoflex.limits.plan import Plan
 from dicoflex.model import Model
-from dicoflex.refinement import Asked, refine
+from dicoflex.refinement import RefinementTask, refine
 from dicoflex.table.encoding import Encoding, Values
 from dicoflex.table.schema import Schema
 from dicoflex.values import differ
@@ -146,7 +146,7 @@ def _refined(model: Model, query: Query, rows: Values, entry: Ints, terms: Terms
     found = np.full(len(rows), Fate.DOUBTED, dtype=np.int64)
     wanted = wanted_of(model, query)
     unbound = np.full(len(query), -np.inf)
-    asked = Asked(query.context.query, wanted, query.context.frozen, query.limits)
+    asked = RefinementTask(query.context.query, wanted, query.context.frozen, query.limits)
     loosely = replace(asked, wanted=replace(wanted, log_density=unbound, weakest=unbound, lower=unbound))
     judges = judges_of(model, query)
     found[refine(model.encoding, judges, rows, entry, loosely).source] = Fate.RARE

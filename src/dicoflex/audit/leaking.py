@@ -10,11 +10,11 @@ from __future__ import annotations
 
 __all__ = [
     "NO_PROOF",
+    "AuditRows",
     "Copies",
     "Crowd",
     "Effort",
     "LeakReport",
-    "People",
     "are_among",
     "copies",
     "crowd",
@@ -126,7 +126,7 @@ MOST_STRANGERS = 500
 
 
 @dataclass(frozen=True)
-class People:
+class AuditRows:
     """Members and others (a row each, encoded), and rows of strangers that an attacker has besides.
 
     left_out: how many rows have a value that the model does not know.
@@ -138,7 +138,7 @@ class People:
     left_out: int
 
     @classmethod
-    def of(cls, model: Model, train: pd.DataFrame, held_out: pd.DataFrame, *, seed: int) -> People:
+    def of(cls, model: Model, train: pd.DataFrame, held_out: pd.DataFrame, *, seed: int) -> AuditRows:
         """A fourth of the held-out rows are strangers, 500 at most; the rest stand against the members."""
         members, others = encoded(model, train), encoded(model, held_out)
         if min(len(members), len(others)) < LEAST_ROWS:
@@ -285,7 +285,7 @@ def leak(
     effort = effort or Effort()
     model, seed = explainer.model_, random_state
     columns = _columns(explainer, quasi)
-    people = People.of(model, train, held_out, seed=seed)
+    people = AuditRows.of(model, train, held_out, seed=seed)
     asked = people.strangers[: effort.queries]
     answers = _answers(explainer, asked, n=effort.answers, novel=novel, seed=seed)
     told = Told(model, people.strangers, _draws(explainer, asked, seed), seed)
@@ -305,7 +305,7 @@ def leak(
     )
 
 
-def _attributes(told: Told, people: People, effort: Effort) -> dict[str, Guesses]:
+def _attributes(told: Told, people: AuditRows, effort: Effort) -> dict[str, Guesses]:
     if effort.guessed == 0:
         return {}
     wanted = [name for name in DENSITIES if name in effort.attacks]

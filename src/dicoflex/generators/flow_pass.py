@@ -11,7 +11,7 @@ __all__ = [
     "SCALING",
     "TRANSFORM",
     "FlowConfig",
-    "Network",
+    "FlowLayers",
     "Program",
     "Shapes",
     "by_transform",
@@ -61,7 +61,7 @@ class Program(NamedTuple):
     out_bias: NDArray[np.float64]  # (l, 2, t)
 
 
-def pack(network: Network, width: int) -> Program:
+def pack(network: FlowLayers, width: int) -> Program:
     """One transform's part of the program, without the leading axis; units are sorted by when they are ready."""
     weights, masks, biases = list(network.weights), list(network.masks), list(network.biases)
     known = np.zeros(weights[0].shape[1], dtype=np.int64)
@@ -89,7 +89,7 @@ def pack(network: Network, width: int) -> Program:
     )
 
 
-class Network(NamedTuple):
+class FlowLayers(NamedTuple):
     """A transform's network in one form for all: reals in the order of the steps, then the context, go in; D shifts,
     then D scales come out, again by step. Weights are masked; a mask says what may depend on what."""
 
@@ -173,12 +173,12 @@ def by_transform(arrays: Arrays) -> list[Arrays]:
     return [found[i] for i in sorted(found)]
 
 
-def network_of(arrays: Arrays, width: int, n_context: int, config: FlowConfig) -> Network:
+def network_of(arrays: Arrays, width: int, n_context: int, config: FlowConfig) -> FlowLayers:
     """The network of one of zuko's transforms, with zeros for what it leaves out."""
     units, layers = config.hidden_features, config.hidden_layers
     sizes = [width + n_context, *[units] * layers, 2 * width]
     shapes = list(zip(sizes[1:], sizes[:-1], strict=True))
-    network = Network(
+    network = FlowLayers(
         sequence=np.arange(width),
         weights=[np.zeros(shape) for shape in shapes],
         masks=[np.zeros(shape, dtype=bool) for shape in shapes],

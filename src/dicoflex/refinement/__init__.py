@@ -7,7 +7,7 @@ deterministic: the same draws give the same rows. The work is the core's: `core/
 
 from __future__ import annotations
 
-__all__ = ["Asked", "Refined", "Wanted", "judge", "refine"]
+__all__ = ["Refined", "RefinementTask", "Wanted", "judge", "refine"]
 
 from dataclasses import dataclass
 from functools import partial
@@ -149,7 +149,7 @@ class Refined(Columns):
 
 
 @dataclass(frozen=True)
-class Asked:
+class RefinementTask:
     """Queries and what their answers must be: values (n, d), wishes, what is frozen (n, d), and other limits.
 
     turned: whether the strongest changes are undone first, so that others come to light.
@@ -163,7 +163,7 @@ class Asked:
 
 
 def refine(
-    encoding: Encoding, judges: Judges, draws: Values, which: Ints, asked: Asked, *, most: int | None = None
+    encoding: Encoding, judges: Judges, draws: Values, which: Ints, asked: RefinementTask, *, most: int | None = None
 ) -> Refined:
     """The draws of the queries `which`, refined; of a query at most `most` rows, of different ways first."""
     bounds = bounds_of(encoding, asked.frozen, asked.limits)
@@ -171,7 +171,7 @@ def refine(
 
 
 def judge(
-    encoding: Encoding, judges: Judges, rows: Values, which: Ints, asked: Asked, feature: Ints, origin: Floats
+    encoding: Encoding, judges: Judges, rows: Values, which: Ints, asked: RefinementTask, feature: Ints, origin: Floats
 ) -> Refined:
     """Those of the rows, of the queries `which`, that stand as they are, once what depends on others has followed.
 
@@ -199,7 +199,7 @@ def _those(rows: Values, kept: Bools, scores: Floats) -> Refined:
 
 
 def _pass(
-    judges: Judges, draws: Values, which: Ints, asked: Asked, bounds: _core.Bounds, most: int | None
+    judges: Judges, draws: Values, which: Ints, asked: RefinementTask, bounds: _core.Bounds, most: int | None
 ) -> Refined:  # fmt: skip
     """The rows that stand: first less what they don't need, then, the foremost of each query, as near as possible."""
     rows, wanted = draws.copy(order="C"), asked.wanted.matrix()

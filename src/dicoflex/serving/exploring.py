@@ -94,7 +94,7 @@ def open_door(explorer: Explorer, door: Door, *, opened: Callable[[str], None]) 
 
 def create(explorer: Explorer, door: Door) -> Starlette:
     """The application: the page at /, and messages under /api."""
-    own = _Routes(explorer)
+    own = _PageRoutes(explorer)
     app = Starlette(
         routes=[
             Route("/", own.page),
@@ -116,7 +116,7 @@ def _one_thread() -> None:
     use_threads(1)
 
 
-class _Routes:
+class _PageRoutes:
     def __init__(self, explorer: Explorer) -> None:
         self.explorer = explorer
         # A thread each, also for the core: what is slow makes others of its kind wait, and neither a person who drags a

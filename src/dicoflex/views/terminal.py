@@ -144,7 +144,7 @@ def _narrow_table(card: Card) -> Table:
         pieces = [
             Text.assemble((f"{feature} ", "dim"), _change_text(change)) for feature, change in answer["changes"].items()
         ]
-        table.add_row(Text(answer["cf"], style="dim"), _Flow(pieces), *_trust_cells(answer, card))
+        table.add_row(Text(answer["cf"], style="dim"), _TextFlow(pieces), *_trust_cells(answer, card))
     return table
 
 
@@ -154,7 +154,7 @@ def _separate(table: Table, card: Card, i: int) -> None:
         table.add_section()
 
 
-class _Flow:
+class _TextFlow:
     """Pieces of text set one after another; a line breaks between pieces where it can."""
 
     def __init__(self, pieces: Sequence[Text]) -> None:

@@ -33,7 +33,7 @@ from dicoflex._types import Floats
 from dicoflex.generators.base import Context, GeneratorConfig, Table
 from dicoflex.generators.mixed.cells import EACH, Grid, Located
 from dicoflex.generators.mixed.kernels import density_of, draw, score
-from dicoflex.generators.mixed.weights import Asked, MixedConfig, Weights, shapes
+from dicoflex.generators.mixed.weights import Conditions, MixedConfig, Weights, shapes
 from dicoflex.limits.limits import Limits
 from dicoflex.model_file.taking import refuse_others, taken
 from dicoflex.table.encoding import Encoding, Values
@@ -42,7 +42,7 @@ from dicoflex.values import differ
 if TYPE_CHECKING:
     import torch
 
-    from dicoflex.generators.mixed.network import Network
+    from dicoflex.generators.mixed.network import MixedNetwork
 
 
 class Mixed:
@@ -72,19 +72,19 @@ class Mixed:
         self.config: MixedConfig = config
         self.codes = np.eye(n_classes, dtype=np.float32)
         self._weights = weights
-        self._network: Network | None = None
+        self._network: MixedNetwork | None = None
         self._density: _core.Density | None = None
         self._last: tuple[bytes, Located] | None = None
 
     @classmethod
     def create(cls, table: Table, config: GeneratorConfig, *, seed: int) -> Self:
         """An untrained density whose cells follow the rows of `table`."""
-        from dicoflex.generators.mixed.network import Network
+        from dicoflex.generators.mixed.network import MixedNetwork
 
         assert isinstance(config, MixedConfig)
         sizes = {"max_cells": config.max_cells, "min_count": table.min_count}
         model = cls(Grid.build(table.encoding, table.values, **sizes), table.n_classes, config)
-        model._network = Network.fresh(model.grid, table.n_classes, config, seed=seed)
+        model._network = MixedNetwork.fresh(model.grid, table.n_classes, config, seed=seed)
         return model
 
     @classmethod
@@ -116,12 +116,12 @@ class Mixed:
     # -- training -----------------------------------------------------------------------------------------------
 
     @property
-    def network(self) -> Network:
+    def network(self) -> MixedNetwork:
         """The network with the present weights; from now on it holds them."""
-        from dicoflex.generators.mixed.network import Network
+        from dicoflex.generators.mixed.network import MixedNetwork
 
         if self._network is None:
-            self._network = Network.of(self.grid, self.n_classes, self.config, self._arrays())
+            self._network = MixedNetwork.of(self.grid, self.n_classes, self.config, self._arrays())
         return self._network
 
     def parameters(self) -> Iterable[torch.nn.Parameter]:
@@ -141,14 +141,14 @@ class Mixed:
         `generator` is not used.
         """
         self._density = None
-        states = self.network.log_states(self.grid, self._asked(context), self.grid.locate(answers))
+        states = self.network.log_states(self.grid, self._conditions(context), self.grid.locate(answers))
         return -states.sum(dim=1).mean()
 
     # -- answering ----------------------------------------------------------------------------------------------
 
     def log_prob(self, context: Context, answers: Values, of: NDArray[np.int64] | None = None) -> Floats:
         """The exact log density: counting measure on levels, atoms and runs, length in original units on intervals."""
-        asked, found = self._asked(context), self.grid.locate(answers)
+        asked, found = self._conditions(context), self.grid.locate(answers)
         own = EACH if of is None or len(context) == 1 else of
         kept = ~differ(answers, context.query[own])
         states = score(self._core_density(), asked, np.arange(len(answers)) if of is None else of, found, kept)
@@ -166,7 +166,7 @@ class Mixed:
         limits: Limits | None = None,
     ) -> tuple[Values, Floats]:
         """Draws and their log densities, by ancestral sampling; see `kernels`."""
-        return draw(self.grid, self._core_density(), self._asked(context), n, keys=keys, first=first, limits=limits)
+        return draw(self.grid, self._core_density(), self._conditions(context), n, keys=keys, first=first, limits=limits)
 
     def aimed(self, code: NDArray[np.float32], n_classes: int, target: int) -> Self:
         """A density of `n_classes` whose class `target` is what `code` tells this one; the others mean nothing."""
@@ -177,8 +177,8 @@ class Mixed:
         settings = np.concatenate([own[:d], told, own[d + self.n_classes :]])
         return type(self)(self.grid, n_classes, self.config, {**weights, "settings": settings})
 
-    def _asked(self, context: Context) -> Asked:
-        return Asked.of(self.config, self.codes, context, self._located(context.query))
+    def _conditions(self, context: Context) -> Conditions:
+        return Conditions.of(self.config, self.codes, context, self._located(context.query))
 
     def _located(self, query: Values) -> Located:
         """Where queries lie among the cells; a single one is drawn for several times, so the last one is kept."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Network"]
+__all__ = ["MixedNetwork"]
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from dicoflex.generators.mixed.cells import Grid, Located
-from dicoflex.generators.mixed.weights import Asked, MixedConfig, Weights
+from dicoflex.generators.mixed.weights import Conditions, MixedConfig, Weights
 from dicoflex.runtime.own_torch import own_numbers
 from dicoflex.runtime.threads import one_torch_thread
 from dicoflex.values import differ
@@ -36,7 +36,7 @@ class _Running(torch.autograd.Function):
         return grad
 
 
-class Network(nn.Module):
+class MixedNetwork(nn.Module):
     """Logits of all factors at once, in the order drawn (d, n, states); so are `inner`, `outer` and their biases.
 
     A feature sees relu(context + sum of what is told of the features before it); what is told of a feature is a row of
@@ -80,13 +80,13 @@ class Network(nn.Module):
             self.register_buffer(name, torch.as_tensor(array), persistent=False)
 
     @classmethod
-    def fresh(cls, grid: Grid, n_classes: int, config: MixedConfig, *, seed: int) -> Network:
+    def fresh(cls, grid: Grid, n_classes: int, config: MixedConfig, *, seed: int) -> MixedNetwork:
         """An untrained network; the caller's random numbers are left alone."""
         with own_numbers(seed):
             return cls(grid, n_classes, config)
 
     @classmethod
-    def of(cls, grid: Grid, n_classes: int, config: MixedConfig, weights: Weights) -> Network:
+    def of(cls, grid: Grid, n_classes: int, config: MixedConfig, weights: Weights) -> MixedNetwork:
         """The network with these weights."""
         network = cls.fresh(grid, n_classes, config, seed=0)
         with one_torch_thread():
@@ -97,7 +97,7 @@ class Network(nn.Module):
         """The weights as arrays of their own: torch may free or move its memory."""
         return {name: np.array(value.detach().cpu().numpy(), order="C") for name, value in self.state_dict().items()}
 
-    def log_states(self, grid: Grid, asked: Asked, answers: Located) -> torch.Tensor:
+    def log_states(self, grid: Grid, asked: Conditions, answers: Located) -> torch.Tensor:
         """The log probability of each feature's state, in the order drawn (n, d); 0 for one that can't change."""
         own, order = asked.own, grid.order
         kept = ~differ(answers.values, own.values)
