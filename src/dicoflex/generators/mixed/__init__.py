@@ -166,7 +166,9 @@ class Mixed:
         limits: Limits | None = None,
     ) -> tuple[Values, Floats]:
         """Draws and their log densities, by ancestral sampling; see `kernels`."""
-        return draw(self.grid, self._core_density(), self._conditions(context), n, keys=keys, first=first, limits=limits)
+        return draw(
+            self.grid, self._core_density(), self._conditions(context), n, keys=keys, first=first, limits=limits
+        )
 
     def aimed(self, code: NDArray[np.float32], n_classes: int, target: int) -> Self:
         """A density of `n_classes` whose class `target` is what `code` tells this one; the others mean nothing."""
