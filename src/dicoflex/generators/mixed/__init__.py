@@ -33,7 +33,7 @@ from dicoflex._types import Floats
 from dicoflex.generators.base import Context, GeneratorConfig, Table
 from dicoflex.generators.mixed.cells import EACH, Grid, Located
 from dicoflex.generators.mixed.kernels import density_of, draw, score
-from dicoflex.generators.mixed.weights import Conditions, MixedConfig, Weights, shapes
+from dicoflex.generators.mixed.weights import Conditioning, MixedConfig, Weights, shapes
 from dicoflex.limits.limits import Limits
 from dicoflex.model_file.taking import refuse_others, taken
 from dicoflex.table.encoding import Encoding, Values
@@ -179,8 +179,8 @@ class Mixed:
         settings = np.concatenate([own[:d], told, own[d + self.n_classes :]])
         return type(self)(self.grid, n_classes, self.config, {**weights, "settings": settings})
 
-    def _conditions(self, context: Context) -> Conditions:
-        return Conditions.of(self.config, self.codes, context, self._located(context.query))
+    def _conditions(self, context: Context) -> Conditioning:
+        return Conditioning.of(self.config, self.codes, context, self._located(context.query))
 
     def _located(self, query: Values) -> Located:
         """Where queries lie among the cells; a single one is drawn for several times, so the last one is kept."""

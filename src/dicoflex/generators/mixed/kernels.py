@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dicoflex import _core
 from dicoflex._types import Floats
 from dicoflex.generators.mixed.cells import Grid, Located
-from dicoflex.generators.mixed.weights import Conditions, Weights
+from dicoflex.generators.mixed.weights import Conditioning, Weights
 from dicoflex.limits.limits import Limits
 from dicoflex.limits.once import Arrays
 from dicoflex.runtime.threads import in_threads
@@ -159,7 +159,7 @@ def density_of(weights: Weights, grid: Grid) -> _core.Density:
 def draw(
     grid: Grid,
     density: _core.Density,
-    asked: Conditions,
+    asked: Conditioning,
     n: int,
     *,
     keys: NDArray[np.uint64],
@@ -184,7 +184,7 @@ def draw(
 
 
 def score(
-    density: _core.Density, asked: Conditions, of: NDArray[np.int64], answers: Located, kept: NDArray[np.bool_]
+    density: _core.Density, asked: Conditioning, of: NDArray[np.int64], answers: Located, kept: NDArray[np.bool_]
 ) -> Floats:
     """The log probability of the states of given rows (n,): the sampler's arithmetic, so the two agree.
 
@@ -201,7 +201,7 @@ def score(
     return out
 
 
-def _queries(density: _core.Density, asked: Conditions) -> _core.Queries:
+def _queries(density: _core.Density, asked: Conditioning) -> _core.Queries:
     own = asked.own
     return _core.Queries(
         density,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from dicoflex.generators.mixed.cells import Grid, Located
-from dicoflex.generators.mixed.weights import Conditions, MixedConfig, Weights
+from dicoflex.generators.mixed.weights import Conditioning, MixedConfig, Weights
 from dicoflex.runtime.own_torch import own_numbers
 from dicoflex.runtime.threads import one_torch_thread
 from dicoflex.values import differ
@@ -97,7 +97,7 @@ class MixedNetwork(nn.Module):
         """The weights as arrays of their own: torch may free or move its memory."""
         return {name: np.array(value.detach().cpu().numpy(), order="C") for name, value in self.state_dict().items()}
 
-    def log_states(self, grid: Grid, asked: Conditions, answers: Located) -> torch.Tensor:
+    def log_states(self, grid: Grid, asked: Conditioning, answers: Located) -> torch.Tensor:
         """The log probability of each feature's state, in the order drawn (n, d); 0 for one that can't change."""
         own, order = asked.own, grid.order
         kept = ~differ(answers.values, own.values)

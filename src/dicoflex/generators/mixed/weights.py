@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Conditions", "MixedConfig", "Weights", "shapes"]
+__all__ = ["Conditioning", "MixedConfig", "Weights", "shapes"]
 
 from functools import lru_cache
 from itertools import pairwise
@@ -38,7 +38,7 @@ class MixedConfig(GeneratorConfig):
         return knots
 
 
-class Conditions(NamedTuple):
+class Conditioning(NamedTuple):
     """Queries as the density sees them: where they lie among the cells, their settings, and what can't change."""
 
     own: Located
@@ -46,7 +46,7 @@ class Conditions(NamedTuple):
     stuck: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, config: MixedConfig, codes: NDArray[np.float32], context: Context, own: Located) -> Conditions:
+    def of(cls, config: MixedConfig, codes: NDArray[np.float32], context: Context, own: Located) -> Conditioning:
         """What a context says; `codes` tells what each target is to the density (targets, numbers)."""
         return cls(own, _settings_of(config, codes, context), context.frozen | own.settled)
 
