@@ -26,6 +26,7 @@ MODULES = {
     "dicoflex.explorer": "The explorer's messages, without a page",
     "dicoflex.models": "Models of other libraries as classifiers of frames",
     "dicoflex.batch": "Millions of rows",
+    "dicoflex.widget": "The explorer in a notebook",
     "dicoflex.serving": "The server",
     "dicoflex.signatures": "Signatures of model files and records",
     "dicoflex.errors": "Errors",

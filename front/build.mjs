@@ -39,6 +39,7 @@ for (const file of outputFiles.filter((one) => basename(one.path) !== ENTRY)) {
   const { code } = await minify(file.text.replaceAll(`./${CHUNK}`, `./${ENTRY}`), { module: true, ecma: 2020, compress: { passes: 3 } });
   await write(basename(file.path).replace(CHUNK, ENTRY), `/* licences of others: licences.txt */\n${code}\n`);
 }
+await build({ absWorkingDir: here, entryPoints: { widget: "src/widget.js" }, outdir: out, bundle: true, minify: true, format: "esm", target: "es2022", charset: "utf8" });
 await build({ absWorkingDir: here, entryPoints: { explorer: "src/page.css" }, outdir: out, bundle: true, minify: true });
 for (const name of ["index.html", "explorer.svg"]) await copyFile(join(here, "src", name), join(out, name));
 for (const name of LANGUAGES) await write(`${name}.json`, JSON.stringify(JSON.parse(await read("texts", `${name}.json`))));

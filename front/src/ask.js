@@ -1,5 +1,6 @@
 // Everything that is asked goes through here: one request in flight, the newest waiting, older answers dropped.
 import { signal } from "@preact/signals";
+import { history, location, sessionStorage } from "./host.js";
 
 const TIMEOUT = 4000;
 const PAUSES = [1000, 2000, 5000, 10000];
@@ -84,7 +85,7 @@ export const stream = (kind, body, ended) => transport.lines(kind, body, ended);
 
 // -- asking again and again ------------------------------------------------------------------------------------
 
-/** How the line is: "ok", "gone" (no answer; retrying) or "broken" (an error of the server's); with the error. */
+/** How the line is: "ok", "gone" (no answer; retrying), "ended" (there will be none) or "broken" (an error of the server's). */
 export const line = signal({ state: "ok", error: null });
 /** How long the question in flight has been waiting: "", "bar" or "slow". */
 export const waiting = signal("");
@@ -139,6 +140,7 @@ async function next() {
 function failed(kind, job, error) {
   if (error instanceof NoAnswer || error.name === "TimeoutError" || error.name === "AbortError") {
     if (!newest.has(kind)) newest.set(kind, job);
+    if (line.value.state === "ended") return;
     line.value = { state: "gone", error };
     pause = setTimeout(again, PAUSES[Math.min(failures++, PAUSES.length - 1)]);
     return;

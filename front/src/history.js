@@ -1,5 +1,6 @@
 // Every change of what is asked: kept in the link, undone by Back, and called settled when nothing moved for a while.
 import { signal } from "@preact/signals";
+import { history, location, sessionStorage } from "./host.js";
 import { START } from "./limits.js";
 import { read, write } from "./link.js";
 import { answer, banner, relaxations, model, refusal, score, settled, wish } from "./state.js";

@@ -1,6 +1,7 @@
 // Keys: single ones only while the focus is in the table or nowhere, and they can be switched off.
 import { signal } from "@preact/signals";
 import { change, redo, undo } from "./history.js";
+import { localStorage } from "./host.js";
 import { lock } from "./limits.js";
 import { chooseNext } from "./plans.js";
 import { chosen, dialog, features, narrow, wish } from "./state.js";

@@ -4,7 +4,9 @@ import { render } from "preact";
 import { App } from "./app.js";
 import { Refusal, line, once } from "./ask.js";
 import { fetchBodies } from "./body.js";
+import { connect, keepInStep } from "./cell.js";
 import { begin, calm } from "./history.js";
+import { notebook } from "./host.js";
 import { listen } from "./keys.js";
 import { run } from "./loop.js";
 import { find } from "./picker.js";
@@ -30,6 +32,7 @@ async function fetchModel() {
 
 async function start() {
   wear();
+  if (notebook) connect();
   effect(() => (document.documentElement.lang = language.value === "zz" ? "en" : language.value));
   const coming = fetchModel();
   await speak(preferred());
@@ -40,12 +43,13 @@ async function start() {
   begin();
   recall();
   find();
+  if (notebook) keepInStep();
   run();
   announce();
   listen();
   effect(() => calm.value && fetchBodies());
   effect(() => (document.title = t("title", { name: model.value.name })));
-  if (wish.value.person === null && !wish.value.own) requestAnimationFrame(() => document.getElementById("picker")?.focus());
+  if (!notebook && wish.value.person === null && !wish.value.own) requestAnimationFrame(() => document.getElementById("picker")?.focus());
 }
 
 start();

@@ -25,7 +25,7 @@ export function Cards() {
     for (const card of box.current.children) cards.observe(card);
     return () => cards.disconnect();
   });
-  const gone = line.value.state === "gone";
+  const gone = ["gone", "ended"].includes(line.value.state);
   const groups = [...Map.groupBy(plans.value, (plan) => plan.set).values()];
   return <section class={classes("cards", gone && "gone")} aria-label={t("board")} data-seq={answer.value?.seq}>
     <button type="button" class="main wide" onClick={() => (dialog.value = { name: "limits" })}>{t("sheet.open")}</button>

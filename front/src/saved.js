@@ -1,4 +1,5 @@
 // Plans that were saved, kept for as long as the tab is open.
+import { location, sessionStorage } from "./host.js";
 import { model, person, question, saved, target, resultText, values, wish } from "./state.js";
 import { t } from "./texts.js";
 

@@ -1,5 +1,6 @@
 // Taking the question elsewhere: as a link, as Python, as JSON, as a command.
 import { useState } from "preact/hooks";
+import { location, notebook } from "./host.js";
 import { askingOf, constraintsOf } from "./limits.js";
 import { model, wanted, wish } from "./state.js";
 import { t } from "./texts.js";
@@ -40,10 +41,10 @@ function asCommand() {
   return `dicoflex explain m.dicoflex person.csv ${[...rest, ...flags].map(([flag, value]) => (value === "" ? flag : `${flag} ${quoted(String(value))}`)).join(" ")}`;
 }
 
-const FORMS = { link: () => location.href, python: asPython, json: asJson, command: asCommand };
+const FORMS = { ...(!notebook && { link: () => location.href }), python: asPython, json: asJson, command: asCommand };
 
 export function Share() {
-  const [form, setForm] = useState("link");
+  const [form, setForm] = useState(Object.keys(FORMS)[0]);
   const [copied, setCopied] = useState(false);
   const text = FORMS[form]();
   const copy = async () => {

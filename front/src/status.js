@@ -64,6 +64,7 @@ function Line() {
 function Network() {
   const { state, error } = line.value;
   const copy = () => navigator.clipboard?.writeText(JSON.stringify(error?.problem ?? String(error)));
+  if (state === "ended") return <p class="line gone" role="alert">{t("line.ended")}</p>;
   if (state === "gone") return <p class="line gone">{t(answer.value ? "line.gone" : "line.nothing")} <button type="button" class="quiet" onClick={again}>{t("line.retry")}</button></p>;
   if (state === "broken") return <p class="line gone">{t("line.broken")} <button type="button" class="quiet" onClick={copy}>{t("line.copy")}</button></p>;
   return waiting.value === "slow" && <p class="line quiet">{t("line.slow")}</p>;
@@ -97,7 +98,7 @@ let timer = null;
 function speak() {
   timer = null;
   if (moving.value || !answer.value) return;
-  const text = line.value.state === "gone" ? t(answer.value ? "line.gone" : "line.nothing") : announced(answer.value, chosen.value, answer.value.status === "contradictory" ? contradiction(answer.value) : answer.value.status === "already" ? "" : nothing(answer.value, resultText(target.value)));
+  const text = line.value.state === "ended" ? t("line.ended") : line.value.state === "gone" ? t(answer.value ? "line.gone" : "line.nothing") : announced(answer.value, chosen.value, answer.value.status === "contradictory" ? contradiction(answer.value) : answer.value.status === "already" ? "" : nothing(answer.value, resultText(target.value)));
   if (text === spoken.value) return;
   last = performance.now();
   spoken.value = text;

@@ -126,7 +126,7 @@ export function Table() {
   useEffect(() => {
     visible.value = names;
   }, [names?.join("\n")]);
-  const gone = line.value.state === "gone";
+  const gone = ["gone", "ended"].includes(line.value.state);
   const foot = (name) => <th scope="row" colspan="3">{t(`foot.${name}`)}</th>;
   return <section class={classes("board", gone && "gone")} aria-label={t("board")}><Tools /><Key />
     <div class="scroll grid" ref={box} onScroll={onScroll} tabindex="0" role="region" aria-label={t("board.table")}>

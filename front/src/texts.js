@@ -1,6 +1,7 @@
 // The page's own words, and numbers as its language writes them. English comes with the page, others when spoken.
 import { computed, signal } from "@preact/signals";
 import en from "../texts/en.json";
+import { localStorage, location, wordsOf } from "./host.js";
 
 const files = { en };
 export const LANGUAGES = { en: "English", de: "Deutsch" };
@@ -26,7 +27,7 @@ export const learn = (words) => Object.assign(en, words);
 
 /** Speak another language, once its words are there; without them nothing changes. */
 export async function speak(name) {
-  if (name !== PSEUDO && !files[name]) files[name] = await fetch(`${name}.json`).then((answer) => answer.json(), () => undefined);
+  if (name !== PSEUDO && !files[name]) files[name] = await wordsOf(name);
   if (name === PSEUDO || files[name]) language.value = name;
 }
 

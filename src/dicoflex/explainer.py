@@ -7,7 +7,7 @@ __all__ = ["Explainer", "load"]
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -22,6 +22,10 @@ from dicoflex.errors import NotFittedError
 from dicoflex.model import Model
 from dicoflex.request import Request, switch
 from dicoflex.table.native import Frame, Native, as_pandas, read_frame
+
+if TYPE_CHECKING:
+    from dicoflex.explorer import Texts
+    from dicoflex.widget import ExplorerWidget
 
 
 class Explainer:
@@ -312,6 +316,41 @@ class Explainer:
             return asker.explain(rows, frozen=[*own, *(name for name in frozen if name not in own)], **settled)
 
         return who_is_answered(ask_with, len(self._read(rows)))
+
+    def explore(
+        self, rows: pd.DataFrame, *, target: Any = None, texts: Texts | None = None, height: int = 640
+    ) -> ExplorerWidget:
+        """Show the live explorer of these rows in a notebook's cell.
+
+        It is the page of `dicoflex explore`, over the notebook's own channel: no port is opened, and nothing is
+        fetched. The extra `widget` is needed: `pip install "dicoflex[widget]"`.
+
+        Parameters
+        ----------
+        rows : DataFrame
+            The people to choose from; their index names them.
+        target : label, optional
+            The result that people hope for; by default the one that fewer of them have.
+        texts : Texts, optional
+            What features, levels and results are called.
+        height : int
+            The height in the cell, in pixels.
+
+        Returns
+        -------
+        ExplorerWidget
+            Its `person`, `request` and `saved` follow the page, and the page follows them; `result` has the answers.
+
+        Examples
+        --------
+        >>> from dicoflex.examples import EXAMPLES, rows_like
+        >>> explainer = load(EXAMPLES[2])
+        >>> explainer.explore(rows_like(explainer.schema_, 20), target="yes")
+        ExplorerWidget(20 people, person='')
+        """
+        from dicoflex.widget import ExplorerWidget
+
+        return ExplorerWidget(self._fitted, as_pandas(rows), target=target, texts=texts, height=height)
 
     # -- files --------------------------------------------------------------------------------------------------
 

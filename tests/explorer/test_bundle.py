@@ -16,8 +16,9 @@ ROOT = Path(__file__).resolve().parents[2]
 FRONT = ROOT / "front"
 STATIC = ROOT / "src" / "dicoflex" / "explorer" / "static"
 AT_ONCE = ["explorer.css", "explorer.js", "explorer.svg", "index.html"]
-LATER = ["de.json", "later.js", "licences.txt"]
-"""Words of another language, where it is spoken; what dialogs and drawers show, once the plans are there."""
+LATER = ["de.json", "later.js", "licences.txt", "widget.js"]
+"""Words of another language, where it is spoken; what dialogs and drawers show, once the plans are there; and the frame
+of a notebook's cell."""
 SHIPPED = sorted([*AT_ONCE, *LATER])
 MOST_BYTES = 44_000
 MOST_LATER = 10_000

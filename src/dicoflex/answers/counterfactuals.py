@@ -39,6 +39,7 @@ from dicoflex.views.html import to_html_fragment, to_html_page
 from dicoflex.views.markdown import markdown_of
 from dicoflex.views.record import record, settings
 from dicoflex.views.terminal import to_rich
+from dicoflex.views.words import narrative
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -344,6 +345,38 @@ class Counterfactuals:
         from dicoflex import plots
 
         return plots.plot(self, kind, **options)
+
+    def narrative(
+        self, row: Any = None, *, position: int | None = None, units: Mapping[str, str] | None = None
+    ) -> str:  # fmt: skip
+        """One row's answers in sentences: a paragraph for each, and in the end what they are not.
+
+        Parameters
+        ----------
+        row : label, optional
+            The row's index label; by default the first row.
+        position : int, optional
+            The row's place, where labels repeat.
+        units : dict, optional
+            By feature, the unit that is written after its values.
+
+        Returns
+        -------
+        str
+            Plain text. It states what the model would answer, and gives no advice.
+
+        Examples
+        --------
+        >>> from dicoflex import load
+        >>> from dicoflex.examples import EXAMPLES, rows_like
+        >>> explainer = load(EXAMPLES[2])
+        >>> cfs = explainer.explain(rows_like(explainer.schema_, 3), target="other", n=2, random_state=0)
+        >>> text = cfs.narrative(row=1, units={"age": "years"})
+        >>> "it is not a promise" in text
+        True
+        """
+        card = make_cards(self, only=[self._place(row, position)])[0]
+        return narrative(card, units or {})
 
     def what_if(self, position: int) -> WhatIf:
         """The query at a position and the model that answered it, for what the model says of other values."""

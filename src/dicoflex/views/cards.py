@@ -35,7 +35,7 @@ from dicoflex.table.plain_rows import cells_of
 from dicoflex.table.schema import Schema
 from dicoflex.targets import Goal
 from dicoflex.values import plain, typed
-from dicoflex.views.words import FIRST_DIGITS, finite, likelihood_word, percent, printable, shown, usual_word
+from dicoflex.views.words import FIRST_DIGITS, finite, joined, likelihood_word, percent, printable, shown, usual_word
 
 NAME_SHOWN = 16  # of the 64 characters of a model's name; the record has them all
 ALREADY = "already"
@@ -202,8 +202,9 @@ def ways_text(card: Card) -> str:
     if len(answers) < 2 or len({answer["way"] for answer in answers}) > 1 or answers[0]["way"] is None:
         return ""
     names = [name for name, change in answers[0]["changes"].items() if not change["then"]]
-    told = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else "".join(names)
-    return f"one way was found: all of these change {told}, by other amounts or to other values"
+    return (
+        f"one way was found: all of these change {joined(names) if names else ''}, by other amounts or to other values"
+    )
 
 
 def starts_group(card: Card, i: int) -> bool:

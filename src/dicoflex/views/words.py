@@ -13,6 +13,7 @@ __all__ = [
     "finite",
     "joined",
     "likelihood_word",
+    "narrative",
     "percent",
     "printable",
     "printable_json",
@@ -23,12 +24,15 @@ __all__ = [
 
 import json
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from dicoflex.table.feature import Feature, Kind
+
+if TYPE_CHECKING:
+    from dicoflex.views.cards import Answer, Card
 
 
 def printable(text: str) -> str:
@@ -138,3 +142,51 @@ def joined(texts: Sequence[str], word: str = "and") -> str:
     """
     *first, last = texts
     return f"{', '.join(first)} {word} {last}" if first else last
+
+
+# -- a plan in sentences -----------------------------------------------------------------------------------------------
+
+CONFIRMED = {
+    True: "The model confirmed this.",
+    False: "The model itself refused it.",
+    None: "The confidence is an estimate by the surrogate; the model itself was not asked.",
+}
+NOT_A_PROMISE = (
+    "A counterfactual says what the model would answer to another row. It does not say that these changes are "
+    "possible, or that they would cause the result, and it is not a promise: the model may change."
+)
+
+
+def narrative(card: Card, units: Mapping[str, str]) -> str:
+    """One query's answers in sentences: a paragraph for each, and in the end what they are not."""
+    paragraphs = [_paragraph(answer, card, units) for answer in card["answers"]]
+    if card["shortfall"]:
+        paragraphs.append(f"Row {card['heading']}: {card['shortfall'].rstrip('.')}.")
+    if card["answers"]:
+        paragraphs.append(NOT_A_PROMISE)
+    return "\n\n".join(paragraphs)
+
+
+def _paragraph(answer: Answer, card: Card, units: Mapping[str, str]) -> str:
+    changes = {name: change for name, change in answer["changes"].items() if not change["then"]}
+    follow = {name: change for name, change in answer["changes"].items() if change["then"]}
+    parts = [
+        f"{name} {'were ' if i == 0 else ''}{_value(change['after'], name, units)} "
+        f"instead of {_value(change['before'], name, units)}"
+        for i, (name, change) in enumerate(changes.items())
+    ]
+    sure = "" if answer["probability"] is None else f" with a confidence of {answer['confidence']}"
+    result = f"the model would answer {card['target']}{sure}"
+    sentences = [f"If {joined(parts)}, {result}." if parts else f"Then {result}."]
+    if follow:
+        others = [f"{name} would be {change['after'].removeprefix('then ')}" for name, change in follow.items()]
+        sentences.append(f"As a consequence, {joined(others)}.")
+    sentences.append("Everything else stays as it is.")
+    if answer["plausibility"] is not None:
+        are = "is" if answer["word"].startswith("1 in") else "are"
+        sentences.append(f"Of the real rows with this result, {answer['word']} {are} less usual.")
+    return " ".join([f"Row {card['heading']}, counterfactual {answer['cf']}.", *sentences, CONFIRMED[answer["valid"]]])
+
+
+def _value(text: str, name: str, units: Mapping[str, str]) -> str:
+    return f"{text} {units[name]}" if name in units and text != MISSING else text
