@@ -58,7 +58,7 @@ def test_licences_of_others_are_kept() -> None:
     text = (STATIC / "licences.txt").read_text(encoding="utf-8")
     for part in ("preact", "@preact/signals", "Permission is hereby granted"):
         assert part in text
-    for name in SHIPPED:
+    for name in {*SHIPPED} - {"widget.js"}:  # which holds code of this package alone
         assert not name.endswith(".js") or "licences.txt" in (STATIC / name).read_text(encoding="utf-8")
 
 
