@@ -13,6 +13,9 @@ from dicoflex.batch.work import Job
 from dicoflex.errors import SettingError
 from dicoflex.runtime.extras import extra
 
+PATIENCE = 5.0
+"""Seconds to wait for a part before idle actors are ended."""
+
 
 class RayPool:
     """Actors of a Ray cluster, one processor each; the cluster is started here if there is no address."""
@@ -57,7 +60,9 @@ class RayPool:
     def wait(self) -> Event:
         """The next part that ended, and what came of it."""
         errors = self.ray.exceptions
-        (done, *_), _ = self.ray.wait(list(self.running))
+        while not (found := self.ray.wait(list(self.running), timeout=PATIENCE)[0]):
+            self._free()
+        (done,) = found
         span, actor = self.running.pop(done)
         try:
             outcome = self.ray.get(done)
@@ -65,6 +70,11 @@ class RayPool:
         except (errors.RayActorError, errors.WorkerCrashedError, errors.ObjectLostError) as error:
             outcome = Lost(f"was lost ({type(error).__name__})")
         return span, outcome
+
+    def _free(self) -> None:
+        """End actors that have nothing to do: where a node is gone, others may wait for their processors."""
+        while self.idle:
+            self.ray.kill(self.idle.pop())
 
 
 class _Worker:
