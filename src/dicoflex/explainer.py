@@ -7,6 +7,7 @@ __all__ = ["Explainer", "load"]
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,6 +42,19 @@ class Explainer:
 
     def __repr__(self) -> str:
         return f"Explainer({self._fitted.generator.name!r}, model {self._fitted.fingerprint})"
+
+    def _repr_html_(self) -> str:
+        report, schema = self.report_, self.schema_
+        facts = {
+            "classes": ", ".join(map(str, self.classes_)),
+            "features": f"{len(schema)}, of which {sum(feature.is_number for feature in schema.features)} numbers",
+            "training rows": f"{report['rows']:,}" if "rows" in report else "unknown",
+            "surrogate": f"{report['surrogate_agreement']:.1%} agreement" if "surrogate_agreement" in report else "–",
+            "fingerprint": self.fingerprint_[:16],
+        }
+        lines = "".join(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in facts.items())
+        title = f"{type(self).__name__}, density {self._fitted.generator.name}"
+        return f"<table><caption>{escape(title)}</caption><tbody>{lines}</tbody></table>"
 
     def _keep(self, model: Model) -> None:
         """Store what was learned, under the names that scikit-learn's users look for."""
