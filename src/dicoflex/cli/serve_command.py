@@ -72,4 +72,15 @@ def serve(models: Folder, flags: Any) -> None:
     run(settings)
 
 
-COMMANDS = (serve,)
+def mcp(
+    model: Annotated[Path, typer.Argument(help="Model file.", show_default=False)],
+    trust: Annotated[Path | None, typer.Option(help="Public key that the model is signed with.")] = None,
+) -> None:
+    """Offer explain, relax and verify as tools of the Model Context Protocol, on standard input and output."""
+    from dicoflex.model import Model
+    from dicoflex.serving.tools import serve_tools
+
+    serve_tools(Model.load(model, trust=trust))
+
+
+COMMANDS = (serve, mcp)

@@ -14,7 +14,7 @@ from dicoflex.answers.outcome import STATUSES
 from dicoflex.examples import rows_like
 from dicoflex.serving.problems import MEDIA_TYPE, PROBLEMS
 from dicoflex.serving.registry import Served
-from dicoflex.serving.schemas import request_schema, row_schema, wish_schema
+from dicoflex.serving.schemas import claims_schema, request_schema
 from dicoflex.serving.settings import Settings
 from dicoflex.serving.state import State
 from dicoflex.targets import as_sent
@@ -68,12 +68,7 @@ def _paths(served: Served, bounds: Settings) -> Json:
     schema = {k: v for k, v in request_schema(served.model, bounds).items() if k != "$schema"}
     question = _example_question(served)
     line = {k: v for k, v in question.items() if k != "rows"}
-    claims = _object(
-        rows=_array(row_schema(served.model), bounds.max_rows),
-        answers=_array(_claim(served), bounds.max_answers),
-    )
-    terms = wish_schema(served.model, bounds)["properties"]
-    claims["properties"] |= {"frozen": terms["frozen"], "constraints": terms["constraints"]}
+    claims = claims_schema(served.model, bounds)
     claimed = {"rows": question["rows"], "answers": [{"row": 0, "values": question["rows"][0]["values"]}]}
     return {
         own: _get("What is known of the model.", {"type": "object"}, READING, tagged=True),
@@ -107,11 +102,6 @@ def _of_instances(schema: Json) -> Json:
 def _as_instances(question: Json) -> Json:
     rest = {name: value for name, value in question.items() if name != "rows"}
     return {"instances": [row["values"] for row in question["rows"]], **rest}
-
-
-def _claim(served: Served) -> Json:
-    values = row_schema(served.model)["properties"]["values"]
-    return _object(row={"type": "integer", "minimum": 0}, values=values)
 
 
 def _get(summary: str, schema: Json, statuses: tuple[int, ...], *, tagged: bool = False) -> Json:

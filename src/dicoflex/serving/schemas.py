@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["facts_of", "request_schema", "row_schema", "wish_schema"]
+__all__ = ["claims_schema", "facts_of", "request_schema", "row_schema", "wish_schema"]
 
 import math
 from typing import Any
@@ -62,6 +62,24 @@ def row_schema(model: Model) -> dict[str, Any]:
             "target": {**_target(model), "description": "What is asked for, where it is not that of all rows."},
         },
         "required": ["values"],
+        "additionalProperties": False,
+    }
+
+
+def claims_schema(model: Model, bounds: Settings) -> dict[str, Any]:
+    """The JSON Schema of answers to be checked: rows, answers to them, and what they should obey."""
+    row, terms = row_schema(model), wish_schema(model, bounds)["properties"]
+    claim = {"row": {"type": "integer", "minimum": 0}, "values": row["properties"]["values"]}
+    answer = {"type": "object", "properties": claim, "required": list(claim), "additionalProperties": False}
+    lists = {"rows": (row, bounds.max_rows), "answers": (answer, bounds.max_answers)}
+    properties = {
+        name: {"type": "array", "items": items, "minItems": 1, "maxItems": most}
+        for name, (items, most) in lists.items()
+    }
+    return {
+        "type": "object",
+        "properties": {**properties, "frozen": terms["frozen"], "constraints": terms["constraints"]},
+        "required": list(properties),
         "additionalProperties": False,
     }
 
