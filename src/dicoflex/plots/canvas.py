@@ -73,7 +73,7 @@ def axes_of(ax: Axes | None, width: float, height: float) -> Axes:
         return ax
     size: dict[str, Any] = {"figsize": (width, height), "facecolor": "white", "layout": "constrained"}
     with extra("plots", to="draw pictures"):
-        import matplotlib as mpl
+        import matplotlib.figure
     if not _APART.get():
         import matplotlib.pyplot as plt
 
@@ -81,7 +81,7 @@ def axes_of(ax: Axes | None, width: float, height: float) -> Axes:
         return own
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-    figure = mpl.figure.Figure(**size)
+    figure = matplotlib.figure.Figure(**size)
     FigureCanvasAgg(figure)
     return figure.add_subplot()
 
