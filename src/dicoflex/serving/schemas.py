@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["claims_schema", "facts_of", "request_schema", "row_schema", "wish_schema"]
+__all__ = ["claims_schema", "facts_of", "request_schema"]
 
 import math
 from typing import Any
