@@ -2,6 +2,8 @@ PYTHON ?= python3
 VENV   := .venv
 # In how many processes tests run.
 WORKERS ?= 2
+# Tests start hundreds of processes; without compiled bytecode each would compile what it imports.
+export PYTHONDONTWRITEBYTECODE :=
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 # What the core is built with; in the environment itself, so that a second build finds the first one's objects.
