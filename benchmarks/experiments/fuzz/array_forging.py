@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dicoflex.model_file.taking import Arrays
+from dicoflex._types import Arrays
 
 Generator = np.random.Generator
 Array = NDArray[Any]

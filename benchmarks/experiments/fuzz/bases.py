@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from dicoflex import Constraints, delta, model_file, per_unit, relative
+from dicoflex._types import Arrays
 from dicoflex.examples import EXAMPLES
-from dicoflex.model_file.taking import Arrays
 from dicoflex.table.schema import Schema
 
 Content = tuple[dict[str, Any], Arrays]

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = [
-    "Binding", "Query", "bind", "bound_by", "check_askable", "dependent_features", "exponent",
-    "limited", "uncounted",
-]  # fmt: skip
+__all__ = ["Binding", "Query", "bind", "bound_by", "check_askable", "exponent", "limited", "uncounted"]
 
 from dataclasses import dataclass, replace
 from functools import cached_property

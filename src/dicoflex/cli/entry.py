@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["TERMINATED", "main"]
+__all__ = ["TERMINATED", "app", "main"]
 
 import codecs
 import contextlib
