@@ -37,6 +37,8 @@ MOST_FEATURES = 15
 MOST_ROWS = 30
 MARKERS = "osD^vP"
 DISTANCE = "Gower distance from the row"
+LEAST_SPAN = 0.12
+"""How much confidence the axis of `tradeoff` shows at least."""
 
 
 def importance(result: Counterfactuals, row: Any = None, *, ax: Axes | None = None) -> Axes:
@@ -254,6 +256,9 @@ def tradeoff(result: Counterfactuals, row: Any = None, *, position: int | None =
     ax.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}".replace("%", " %"))
     ax.set_xlim(left=0.0)
     ax.margins(y=0.12)
+    low, high = ax.get_ylim()
+    room = max(0.0, LEAST_SPAN - (high - low)) / 2  # a point or two of difference must not look large
+    ax.set_ylim(low - room, high + room)
     ax.set_xlabel(DISTANCE)
     ax.set_ylabel("confidence of the model")
     plain_axes(ax, left=True)
@@ -281,6 +286,8 @@ def _tradeoff_title(label: Any, far: np.ndarray, sure: np.ndarray, front: Sequen
         return f"Row {label}: the nearest counterfactual is also the surest, {percent(float(sure[first]))}"
     times = far[last] / far[first] if far[first] > 0 else float("inf")
     more = f"{times:.1f} times as far" if np.isfinite(times) else "farther"
+    if percent(float(sure[last])) == percent(float(sure[first])):
+        return f"Row {label}: no counterfactual is clearly surer than the nearest, {percent(float(sure[first]))}"
     return f"Row {label}: {percent(float(sure[last]))} instead of {percent(float(sure[first]))} is {more}"
 
 
