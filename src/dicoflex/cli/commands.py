@@ -46,7 +46,7 @@ from dicoflex.cli.tables import (
 from dicoflex.errors import SettingError, UserError
 from dicoflex.runtime.whole_files import write_text
 from dicoflex.table.files import check_folder, ending_of, write_parquet
-from dicoflex.views.words import printable_json
+from dicoflex.views.words import printable_json, printable_lines
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -366,10 +366,17 @@ def inspect(
     reveals: Annotated[
         bool, typer.Option("--reveals", help="All that the file says about people, and what is guaranteed of it.")
     ] = False,
+    card: Annotated[bool, typer.Option("--card", help="A model card in Markdown.")] = False,
 ) -> None:
-    """Show what a model file holds, without loading the model unless asked what it reveals."""
+    """Show what a model file holds; the model is loaded for its card and for what it reveals alone."""
     from dicoflex.model_file import read_header
 
+    if card:
+        from dicoflex.audit import model_card
+        from dicoflex.model import Model
+
+        print(printable_lines(model_card(Model.load(model))), end="")
+        return
     if reveals:
         from dicoflex.audit import reveals as all_revealed
         from dicoflex.model import Model

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["markdown_of"]
+__all__ = ["escaped", "line", "markdown_of"]
 
 import re
 from collections.abc import Sequence
@@ -30,32 +30,34 @@ def markdown_of(cards: Sequence[Card]) -> str:
 
 
 def _section(card: Card) -> list[str]:
-    lines = [f"### {_plain(card['heading'])} → {_plain(card['target'])}", ""]
+    lines = [f"### {escaped(card['heading'])} → {escaped(card['target'])}", ""]
     if card["answers"]:
         now = {value["feature"]: value["value"] for value in card["query"]}
         features = card["features"]
         lines += [
-            _line(["", *map(_plain, features), "plausibility", "confidence"]),
+            line(["", *map(escaped, features), "plausibility", "confidence"]),
             "|" + "---|" * (len(features) + 3),
-            _line(["now", *(_plain(now[feature]) for feature in features), "", ""]),
+            line(["now", *(escaped(now[feature]) for feature in features), "", ""]),
         ]
         for answer in card["answers"]:
             cells = [_cell(answer["changes"].get(feature)) for feature in features]
             trust = [answer["word"] if has_rarity(card) else "", answer["confidence"]]
-            lines.append(_line([answer["cf"], *cells, *map(_plain, trust)]))
+            lines.append(line([answer["cf"], *cells, *map(escaped, trust)]))
         lines.append("")
     if card["shortfall"]:
-        lines += [_plain(card["shortfall"]), ""]
+        lines += [escaped(card["shortfall"]), ""]
     return lines
 
 
 def _cell(change: Change | None) -> str:
-    return "" if change is None else f"**{_plain(change['after'])}**"
+    return "" if change is None else f"**{escaped(change['after'])}**"
 
 
-def _line(cells: Sequence[str]) -> str:
+def line(cells: Sequence[str]) -> str:
+    """A line of a table."""
     return f"| {' | '.join(cells)} |"
 
 
-def _plain(text: str) -> str:
+def escaped(text: str) -> str:
+    """Text in which nothing is read as markup."""
     return SPECIAL.sub(r"\\\1", " ".join(text.split()))
