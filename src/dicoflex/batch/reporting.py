@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dicoflex.batch.work import MODULUS, PartResult
+from dicoflex.views.words import counted
 
 MEGABYTE = 1_000_000
 
@@ -88,8 +89,9 @@ class BatchReport:
     def __str__(self) -> str:
         words = ", ".join(f"{count:,} {word}" for word, count in self.statuses.items())
         lines = [
-            f"{self.rows:,} rows: {words or 'none explained'}; {self.answers:,} answers, {self.errors:,} errors",
-            f"{self.parts:,} parts, {self.resumed:,} of them from earlier runs; hash {self.hash}",
+            f"{counted(self.rows, 'row')}: {words or 'none explained'}; {counted(self.answers, 'answer')}, "
+            f"{counted(self.errors, 'error')}",
+            f"{counted(self.parts, 'part')}, {self.resumed:,} of earlier runs; hash {self.hash}",
         ]
         if self.rows_per_second:
             speed = f"{self.rows_per_second:,.0f} rows/s, {self.memory / MEGABYTE:,.0f} MB in one process at most"
