@@ -60,6 +60,7 @@ class DiCoFlex(BaseEstimator, Explainer):
     "cpu" or "cuda".
     random_state: a whole number makes `fit` repeatable. verbose: progress bars; None shows them on a terminal.
 
+    >>> import pandas as pd
     >>> rows = pd.DataFrame({"hours": [20, 25, 30, 35, 40, 45, 50, 55] * 8, "remote": [True, False] * 32})
     >>> labels = (rows["hours"] > 37).map({True: "yes", False: "no"})
     >>> explainer = DiCoFlex(random_state=0, max_seconds=2).fit(rows, labels)
@@ -334,6 +335,7 @@ def explain(
 
     Examples
     --------
+    >>> import pandas as pd
     >>> from sklearn.linear_model import LogisticRegression
     >>> X = pd.DataFrame({"hours": [20, 25, 30, 35, 40, 45, 50, 55] * 20, "age": list(range(20, 60)) * 4})
     >>> clf = LogisticRegression().fit(X, X["hours"] > 37)

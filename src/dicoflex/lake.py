@@ -92,7 +92,7 @@ def fit_files(
     Returns
     -------
     DiCoFlex
-        The explainer, fitted. `report_["rows"]` counts all rows.
+        The explainer, fitted. `report_["rows"]` counts all rows, to a multiple of `min_count` as all counts in a file.
 
     Raises
     ------
@@ -108,7 +108,7 @@ def fit_files(
     >>> rows.to_parquet(f"{folder}/rows.parquet", index=False)
     >>> explainer = fit_files(folder, label="prediction", explainer=DiCoFlex(random_state=0, max_seconds=2))
     >>> explainer.report_["rows"]
-    64
+    65
     """
     lake = Lake.of(source, label, drop)
     asked = DiCoFlex() if explainer is None else explainer

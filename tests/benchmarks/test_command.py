@@ -21,7 +21,7 @@ from dicoflex.errors import UserError
 
 PICTURES = {
     *("comparison.png", "runtime.png", "sparsity.png", "theory.png", "teaser_mixed.png", "teaser_maf.png"),
-    *("speed.png", "scale.png", "nearer.png"),
+    *("speed.png", "scale.png", "nearer.png", "nearer-confidence.png"),
 }
 
 

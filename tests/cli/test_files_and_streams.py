@@ -24,8 +24,8 @@ from dicoflex.errors import ModelFileError
 from dicoflex.generators import GENERATORS
 from dicoflex.learning import surrogate
 from dicoflex.runtime import whole_files
+from dicoflex.runtime.printable import printable_json
 from dicoflex.views.csv_text import neutral
-from dicoflex.views.words import printable_json
 
 ROWS = 160
 EVIL = '=HYPERLINK("http://evil","x")'

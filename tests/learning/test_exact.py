@@ -294,7 +294,7 @@ def test_model_without_probabilities_counts_by_its_labels_and_a_regressor_by_its
         ({"surrogate": "exact"}, "give it with model=clf"),
         ({"surrogate": "copy", "model": None}, "surrogate must be one of"),
         ({"model": LogisticRegression()}, "was not fitted"),
-        ({"model": len}, "takes a fitted model with predict_proba or predict"),
+        ({"model": len}, "is not a known model: give one with predict_proba or predict"),
         ({"model": LinearRegression(), "surrogate": "exact"}, "copies classifiers with predict_proba"),
         ({"model": LogisticRegression(), "predict_proba": len}, "give it or them"),
     ],

@@ -23,7 +23,6 @@ pytestmark = pytest.mark.slow
 AXE = Path(__file__).resolve().parents[2] / "front" / "node_modules" / "axe-core" / "axe.min.js"
 CODE = """\
 from dicoflex import load
-from dicoflex.answers.probabilities import probability
 from dicoflex.examples import EXAMPLES, rows_like
 
 explainer = load(next(path for path in EXAMPLES if path.stem == "perceptron"))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dicoflex.batch.work import MODULUS, PartResult
-from dicoflex.views.words import counted
+from dicoflex.runtime.printable import counted
 
 MEGABYTE = 1_000_000
 

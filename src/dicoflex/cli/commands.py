@@ -44,9 +44,9 @@ from dicoflex.cli.tables import (
     written_rows,
 )
 from dicoflex.errors import SettingError, UserError
+from dicoflex.runtime.printable import printable_json, printable_lines
 from dicoflex.runtime.whole_files import write_text
 from dicoflex.table.files import check_folder, ending_of, write_parquet
-from dicoflex.views.words import printable_json, printable_lines
 
 if TYPE_CHECKING:
     import pandas as pd

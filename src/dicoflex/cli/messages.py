@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 __all__ = [
-    "counted",
     "note",
     "print_table",
     "say_dependencies",
@@ -26,7 +25,7 @@ from rich.console import Console
 from rich.text import Text
 
 from dicoflex.errors import ModelFileError
-from dicoflex.views.words import printable, printable_lines
+from dicoflex.runtime.printable import counted, printable, printable_lines
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,10 +43,6 @@ def note(message: str) -> None:
     """A line beside the result, so that the result alone can be piped on; nothing in it disturbs a terminal."""
     if sys.stderr is not None:
         print(printable_lines(message), file=sys.stderr)
-
-
-def counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def say_shortfall(found: Counterfactuals, n: int) -> None:

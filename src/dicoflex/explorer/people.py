@@ -16,9 +16,10 @@ from dicoflex.errors import QueryError, named
 from dicoflex.explorer.messages import Looking, RefusedError
 from dicoflex.explorer.texts import Names
 from dicoflex.model import Model
+from dicoflex.runtime.printable import printable
 from dicoflex.table.plain_rows import Cells
 from dicoflex.values import plain
-from dicoflex.views.words import percent, printable
+from dicoflex.views.words import percent
 
 OFFERED = 3
 ABOUT = 3

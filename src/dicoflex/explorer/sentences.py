@@ -11,8 +11,8 @@ from dicoflex.constraints.kinds import OneConstraint
 from dicoflex.constraints.parts import PerUnit, Range
 from dicoflex.constraints.words import percent, signed
 from dicoflex.explorer.texts import Names
+from dicoflex.runtime.printable import counted
 from dicoflex.values import jsonable
-from dicoflex.views.words import counted
 
 WORDS = {
     "ranges": "range",

@@ -15,11 +15,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dicoflex.errors import SettingError, named
 from dicoflex.runtime import strict_json
+from dicoflex.runtime.printable import printable
 from dicoflex.runtime.whole_files import read_bytes
 from dicoflex.table.feature import Feature
 from dicoflex.table.schema import Schema
 from dicoflex.views.cards import labels, pair_of
-from dicoflex.views.words import MISSING, printable, shown
+from dicoflex.views.words import MISSING, shown
 
 MOST_BYTES = 2**22
 

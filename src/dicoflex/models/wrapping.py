@@ -138,7 +138,7 @@ def wrap(model: Any, **options: Any) -> Any:
     adapter = next((adapter for is_one, adapter in ADAPTERS if is_one(model)), None)
     if adapter is None:
         raise SettingError(
-            f"a {type(model).__name__} is no model that is known: give one with predict_proba or predict, of XGBoost, "
+            f"a {type(model).__name__} is not a known model: give one with predict_proba or predict, of XGBoost, "
             "LightGBM, CatBoost, PyTorch or ONNX Runtime, or a URL; a function goes to predict_proba= or predict="
         )
     known = [name for name, one in inspect.signature(adapter).parameters.items() if one.kind is one.KEYWORD_ONLY]

@@ -25,8 +25,9 @@ from dicoflex.plots.canvas import (
     tinted,
     titled,
 )  # fmt: skip
+from dicoflex.runtime.printable import counted
 from dicoflex.views.cards import step_of
-from dicoflex.views.words import SIGNS, counted, joined, percent
+from dicoflex.views.words import SIGNS, joined, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

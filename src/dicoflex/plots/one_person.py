@@ -29,9 +29,10 @@ from dicoflex.plots.canvas import (
     tinted,
     titled,
 )  # fmt: skip
+from dicoflex.runtime.printable import counted
 from dicoflex.views.cards import Answer, Card, has_rarity
 from dicoflex.views.cards import cards as make_cards
-from dicoflex.views.words import SIGNS, counted, joined, percent, shown
+from dicoflex.views.words import SIGNS, joined, percent, shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,8 +12,8 @@ import pandas as pd
 
 from dicoflex.errors import QueryError, named
 from dicoflex.plots.canvas import INK, QUIET, TEXT_SIZE, axes_of, plain_axes, titled
+from dicoflex.runtime.printable import counted
 from dicoflex.table.feature import Feature, Kind
-from dicoflex.views.words import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

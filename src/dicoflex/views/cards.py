@@ -30,12 +30,13 @@ import numpy as np
 import pandas as pd
 
 from dicoflex.request import Request
+from dicoflex.runtime.printable import printable
 from dicoflex.table.feature import Feature, Kind
 from dicoflex.table.plain_rows import cells_of
 from dicoflex.table.schema import Schema
 from dicoflex.targets import Goal
 from dicoflex.values import plain, typed
-from dicoflex.views.words import FIRST_DIGITS, finite, joined, likelihood_word, percent, printable, shown, usual_word
+from dicoflex.views.words import FIRST_DIGITS, finite, joined, likelihood_word, percent, shown, usual_word
 
 NAME_SHOWN = 16  # of the 64 characters of a model's name; the record has them all
 ALREADY = "already"

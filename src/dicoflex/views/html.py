@@ -9,9 +9,10 @@ from collections import Counter
 from collections.abc import Sequence
 from html import escape
 
+from dicoflex.runtime.printable import counted
 from dicoflex.views.cards import ALREADY, ASKED, Answer, Card, Change, has_rarity, starts_group, ways_text
 from dicoflex.views.terminal import has_probability, more_text
-from dicoflex.views.words import LESS_LIKELY_WITHIN, LIKELY_WITHIN, MARKS, MISSING, SIGNS, counted
+from dicoflex.views.words import LESS_LIKELY_WITHIN, LIKELY_WITHIN, MARKS, MISSING, SIGNS
 
 PAGE_CHARACTERS = 80
 PICTURE_DPI, SCREEN_DPI = 180, 96

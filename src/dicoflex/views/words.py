@@ -9,51 +9,26 @@ __all__ = [
     "MARKS",
     "MISSING",
     "SIGNS",
-    "counted",
     "finite",
     "joined",
     "likelihood_word",
     "narrative",
     "percent",
-    "printable",
-    "printable_json",
-    "printable_lines",
     "shown",
     "usual_word",
 ]
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from dicoflex.runtime.printable import printable
 from dicoflex.table.feature import Feature, Kind
 
 if TYPE_CHECKING:
     from dicoflex.views.cards import Answer, Card
-
-
-def printable(text: str) -> str:
-    r"""Text whose line breaks and control characters, which could disturb a terminal, are spelt out.
-
-    >>> print(printable("a\x1b[2Jb"), printable(""))
-    a\x1b[2Jb ""
-    """
-    if not text:
-        return '""'
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-
-
-def printable_lines(text: str) -> str:
-    """The same for text of several lines, whose breaks are meant."""
-    return "\n".join(printable(line) if line else "" for line in text.split("\n"))
-
-
-def printable_json(text: str) -> str:
-    """JSON text with the same value, in which nothing disturbs a terminal."""
-    return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
 
 
 MISSING = "missing"
@@ -128,10 +103,6 @@ def percent(share: float | None) -> str:
     if 0.0 < share < 0.01:
         return "< 1 %"
     return f"{share:.0%}".replace("%", " %")
-
-
-def counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def joined(texts: Sequence[str], word: str = "and") -> str:

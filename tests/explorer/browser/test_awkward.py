@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from dicoflex.runtime.printable import printable
 from dicoflex.table.schema import Schema
-from dicoflex.views.words import printable, shown
+from dicoflex.views.words import shown
 from explorer.browser.awkward import GRADES, HOSTILE, HOSTILE_LEVELS, awkward_files, awkward_rows
 from explorer.browser.running import Running, explored
 from explorer.browser.sight import Sight
