@@ -10,8 +10,9 @@ from typing import Annotated
 
 import typer
 
-from dicoflex.cli.messages import counted, note
+from dicoflex.cli.messages import note
 from dicoflex.runtime.extras import extra
+from dicoflex.runtime.printable import counted
 from dicoflex.runtime.whole_files import write_text
 
 BROKEN = 4

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dicoflex.cli.messages import counted, note
+from dicoflex.cli.messages import note
 from dicoflex.cli.options import Drop, repeated, spread
 from dicoflex.errors import SettingError
 from dicoflex.runtime.extras import extra
+from dicoflex.runtime.printable import counted
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,9 +10,10 @@ from typing import Annotated, Any
 
 import typer
 
-from dicoflex.cli.messages import counted, note
+from dicoflex.cli.messages import note
 from dicoflex.errors import SettingError, SignatureError
 from dicoflex.runtime import strict_json
+from dicoflex.runtime.printable import counted
 from dicoflex.runtime.whole_files import read_bytes, write_text
 
 MOST_BYTES = 2**30
