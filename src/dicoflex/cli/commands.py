@@ -20,7 +20,6 @@ from rich.console import Console
 from dicoflex.cli.audit_commands import say_reveals
 from dicoflex.cli.constraint_flags import Flags
 from dicoflex.cli.messages import (
-    counted,
     note,
     say_dependencies,
     say_fitted,
@@ -44,7 +43,7 @@ from dicoflex.cli.tables import (
     written_rows,
 )
 from dicoflex.errors import SettingError, UserError
-from dicoflex.runtime.printable import printable_json, printable_lines
+from dicoflex.runtime.printable import counted, printable_json, printable_lines
 from dicoflex.runtime.whole_files import write_text
 from dicoflex.table.files import check_folder, ending_of, write_parquet
 

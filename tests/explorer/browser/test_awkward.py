@@ -134,6 +134,8 @@ def test_hostile_text_is_text(look: Callable[..., Sight]) -> None:
     row = seen.page.locator("tr", has=seen.page.locator(".name", has_text="onerror"))
     if row.evaluate("(row) => row.classList.contains('folded')"):
         row.locator("button.name").click()
+    seen.page.wait_for_function("(row) => !row.classList.contains('folded')", arg=row.element_handle())
+    seen.page.get_by_label(HOSTILE_LEVELS[0]).first.wait_for()
     assert {level[:40] for level in HOSTILE_LEVELS} <= {text[:40] for text in row.locator(".tick").all_inner_texts()}
     seen.page.get_by_label(HOSTILE_LEVELS[0]).first.uncheck()
     seen.settle()
