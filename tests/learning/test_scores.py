@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dicoflex import DiCoFlex
+from dicoflex import DiCoFlex, at_least
 from dicoflex.errors import BlackBoxError, DataError, SettingError
+from dicoflex.learning import certifying_scores
 from dicoflex.learning.interval_pairs import Intervals
 from dicoflex.learning.score_box import is_score
 from dicoflex.learning.score_surrogate import learn_score
@@ -119,3 +120,18 @@ def test_intervals_are_of_all_kinds() -> None:
     assert ((drawn.low >= 0) & (drawn.high <= 1.0 + 1e-9))[whole].all()
     narrow = Intervals(np.array([0.5]), np.array([0.52]))
     assert narrow.surest(0.05)[0] == pytest.approx(1 / (1 + 2 * np.exp(-0.2)))
+
+
+def test_a_fit_without_time_for_answers_has_a_spread_all_the_same(
+    applicants: pd.DataFrame, scores: Any, quickly: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where time was short no held-out row got an answer, and the fit ended with an IndexError."""
+    real = certifying_scores.answers_like_asked
+
+    def none(*given: Any, **more: Any) -> Any:
+        return real(*given, **more).take(np.arange(0))
+
+    monkeypatch.setattr(certifying_scores, "answers_like_asked", none)
+    model = quickly(applicants, None, predict=scores, coherence=True)
+    assert model.model_.score.spread > 0
+    assert len(model.explain(applicants.head(3), target=at_least(600), n=1, random_state=0).status) == 3

@@ -107,7 +107,7 @@ def _answers(
         target = interval.parts[1]
         found = answers_like_asked(aim, values[outside], _always(target), rng, ROWS, deadline=deadline)
         parts.append(_Asked(found, np.full(len(found), low), np.full(len(found), high)))
-    if not parts:
+    if not any(len(part.found) for part in parts):
         return None
     ends = [np.concatenate([getattr(part, name) for part in parts]) for name in ("low", "high")]
     return _Asked(Found.join([part.found for part in parts]), *ends)
